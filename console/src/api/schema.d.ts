@@ -430,7 +430,8 @@ export interface paths {
         };
         /**
          * Lists the questions that wait for a person.
-         * @description An admin key sees all of them, a call key those of its own calls.
+         * @description An admin key sees all of them, an approve key those of its own calls and all requests for approval, a call key those
+         *     of its own calls.
          */
         get: operations["list_questions"];
         put?: never;
@@ -476,8 +477,9 @@ export interface paths {
         /**
          * Answers or refuses a question.
          * @description The first valid answer counts, and the waiting call resumes with it. Invalid answers are rejected and leave the
-         *     question open. Questions of the kind `approval` need an admin key, unless `policy.approvals` is `caller`. Those of
-         *     the kind `definition` always need one; the answer `approve` changes the lock file.
+         *     question open. Questions of the kind `approval` need a key with the scope `approve` or `admin`, unless
+         *     `policy.approvals` is `caller`. Those of the kind `definition` need an admin key; the answer `approve` changes the
+         *     lock file.
          */
         post: operations["answer_question"];
         delete?: never;
@@ -812,6 +814,23 @@ export interface paths {
         };
         /** One call with its whole input and output. */
         get: operations["get_log_entry"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/log/{execution_id}/why": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The rule that decided on a call, with its file and line and the values it looked at. */
+        get: operations["explain_log_entry"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1573,8 +1592,8 @@ export interface components {
         /** @description One of several calls. */
         BatchCall: {
             /**
-             * @description True if a person approved this call, for a tool with `approval: ask`. A call key may set it only with
-             *     `policy.approvals: caller`.
+             * @description True if a person approved this call, for a tool with `approval: ask` or a rule that asks. Counts from a key
+             *     with the scope `approve` or `admin`, and from others only with `policy.approvals: caller`.
              */
             approved?: boolean;
             /** @description The arguments. They reach the tool as they were written. */
@@ -1634,8 +1653,8 @@ export interface components {
          */
         CallRequest: {
             /**
-             * @description True if a person approved this call, for a tool with `approval: ask`. A call key may set it only with
-             *     `policy.approvals: caller`.
+             * @description True if a person approved this call, for a tool with `approval: ask` or a rule that asks. Counts from a key
+             *     with the scope `approve` or `admin`, and from others only with `policy.approvals: caller`.
              */
             approved?: boolean;
             /** @description The arguments. They reach the tool as they were written. */
@@ -1863,7 +1882,8 @@ export interface components {
         RunRequest: {
             /**
              * @description True if every call of a tool with `approval: ask` counts as approved. Otherwise a person is asked in the
-             *     inbox. A call key may send `true` only with `policy.approvals: caller`.
+             *     inbox. Counts from a key with the scope `approve` or `admin`, and from others only
+             *     with `policy.approvals: caller`.
              */
             approved?: boolean;
             /** @description In words. `@URI` hands a server's resource to the model. */
@@ -1967,7 +1987,7 @@ export interface components {
             model: string;
         };
         /**
-         * @description What to approve.
+         * @description The definitions to approve.
          * @example {
          *       "server": "files",
          *       "kind": "tool",
@@ -1983,14 +2003,14 @@ export interface components {
             /** @description The server. */
             server: string;
         };
-        /** @description What was approved. */
+        /** @description The approved definitions. */
         Approved: {
             /** @description The differences that were written to the lock file. */
             approved: components["schemas"]["Drift"][];
         };
         /** @description One action. */
         AuditEntry: {
-            /** @description What was done, such as `key.create`. */
+            /** @description The action, such as `key.create`. */
             action: string;
             /** @description The item after, secrets masked. */
             after?: Record<string, never>;
@@ -2048,7 +2068,7 @@ export interface components {
             at: string;
             /** @description The approved value. */
             before?: unknown;
-            /** @description What changed, such as `parameter_added`, `type_widened`, `text_changed` or `hidden_characters`. */
+            /** @description The kind of change, such as `parameter_added`, `type_widened`, `text_changed` or `hidden_characters`. */
             kind: string;
             /** @description The changed words of a string. */
             words?: components["schemas"]["WordEdit"][];
@@ -2071,6 +2091,21 @@ export interface components {
             server: string;
             /** @description `changed`, `new`, `removed` or `renamed`. */
             state: string;
+        };
+        /** @description The decision on a call. */
+        Explanation: {
+            /** @description The caller. */
+            caller?: string | null;
+            /** @description The rule that decided: `rule`, `file`, `line`, `effect`, `reason`, `problem` and `values`. */
+            decision?: Record<string, never> | null;
+            /** @description `allow`, `ask` or `deny`; null if no rule matched, so that the call was allowed. */
+            effect?: string | null;
+            /** @description The error that the call ended with. */
+            error?: string | null;
+            /** @description The id of the call. */
+            execution_id: string;
+            /** @description The tool that was called. */
+            tool: string;
         };
         /** @description A file the configuration was made from. */
         File: {
@@ -2111,9 +2146,9 @@ export interface components {
             expires?: string | null;
             /** @description The time until which the secret before the last rotation works, RFC 3339. */
             previous_until?: string | null;
-            /** @description How often it may call tools on one UTC day, such as `10000/day`. */
+            /** @description The most calls on one UTC day, such as `10000/day`. */
             quota?: string | null;
-            /** @description How often it may call tools, such as `60/min`. */
+            /** @description The highest rate of its calls, such as `60/min`. */
             rate?: string | null;
             /** @description The only servers that it sees. */
             servers?: string[] | null;
@@ -2129,7 +2164,7 @@ export interface components {
          * @description The scope of a new key.
          * @enum {string}
          */
-        KeyScope: "admin" | "call" | "metrics";
+        KeyScope: "admin" | "approve" | "call" | "metrics";
         /** @description A key, without its text. */
         KeySummary: components["schemas"]["KeyLimits"] & {
             /** @description The time of its creation, RFC 3339. */
@@ -2147,7 +2182,7 @@ export interface components {
         LockStatus: {
             /** @description Handling of definitions that differ (`policy.definitions`): `block`, `warn` or `follow`. */
             definitions: string;
-            /** @description What differs, by server. */
+            /** @description The differences, by server. */
             drift: components["schemas"]["Drift"][];
             /** @description True if the file exists. */
             exists: boolean;
@@ -2196,9 +2231,9 @@ export interface components {
             name: string;
             /** @description An entry of `profiles` to bind a call key to: it may use the MCP endpoint of that one, and nothing else. */
             profile?: string | null;
-            /** @description How often it may call tools on one UTC day, such as `10000/day`. */
+            /** @description The most calls on one UTC day, such as `10000/day`. */
             quota?: string | null;
-            /** @description How often it may call tools, such as `60/min`, `5/s` or `1000/h`. */
+            /** @description The highest rate of its calls, such as `60/min`, `5/s` or `1000/h`. */
             rate?: string | null;
             /** @description The scope; `call` by default. */
             scope?: components["schemas"]["KeyScope"];
@@ -2221,7 +2256,7 @@ export interface components {
             warnings: components["schemas"]["FieldProblem"][];
         };
         /**
-         * @description How to rotate a key.
+         * @description The options of a rotation.
          * @example {
          *       "overlap": "1h"
          *     }
@@ -7368,6 +7403,92 @@ export interface operations {
                 };
                 content: {
                     "application/json": Record<string, never>;
+                };
+            };
+            /** @description The request cannot be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key is missing or wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It takes an admin key, the operator does not allow it, or the host or web page is foreign. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such call. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong keys; retry after `Retry-After`. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An internal error; see the log. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The log cannot be read. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    explain_log_entry: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id the call was answered with. */
+                execution_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The decision on the call. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Explanation"];
                 };
             };
             /** @description The request cannot be read. */

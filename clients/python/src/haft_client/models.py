@@ -22,7 +22,7 @@ class AnswerRequest(TypedDict):
 
 
 class ApproveRequest(TypedDict):
-    """What to approve."""
+    """The definitions to approve."""
 
     hash: NotRequired[Union[str, None]]
     kind: NotRequired[Union[LockedKind, None]]
@@ -31,7 +31,7 @@ class ApproveRequest(TypedDict):
 
 
 class Approved(TypedDict):
-    """What was approved."""
+    """The approved definitions."""
 
     approved: list[Drift]
 
@@ -595,7 +595,7 @@ class Resources(TypedDict):
 
 
 class Rotation(TypedDict):
-    """How to rotate a key."""
+    """The options of a rotation."""
 
     expires: NotRequired[Union[str, None]]
     overlap: NotRequired[Union[str, None]]

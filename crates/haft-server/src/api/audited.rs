@@ -158,7 +158,7 @@ async fn state(service: &Service, subject: Subject, target: Option<&str>) -> Opt
                 .files
                 .iter()
                 .map(|file| json!({"file": &*file.name, "sha256": hex(&file.digest)}));
-            Some(files.collect())
+            Some(json!({ "files": files.collect::<Vec<Value>>() }))
         }
         (Subject::Session | Subject::Other, _) | (_, None) => None,
     }

@@ -17,7 +17,11 @@ async fn the_commands_for_runs_are_as_printed() {
         Step::call("echo", json!({"city": "Busan"})),
         Step::silence(),
     ]);
-    let served = Served::open(workspace(&model, "tools: [{name: echo, approval: ask}]\n"));
+    let workspace = workspace(&model, "tools: [{name: echo, approval: ask}]\n");
+    // The service has no keys, so there is no approver over HTTP otherwise.
+    let config = workspace.read("haft.yaml").unwrap();
+    workspace.write("haft.yaml", config.replace("policy: {", "policy: {approvals: caller, "));
+    let served = Served::open(workspace);
     let [begin, resume, show, answer, cancel, follow] = &commands()[..] else {
         panic!("{:?}", commands());
     };

@@ -11,6 +11,8 @@ fn asking() -> Workspace {
     let workspace = workspace(&json!({}));
     let config = json!({
         "registry": {"dir": "tools"}, "tools": [{"name": "greet", "approval": "ask"}],
+        // The service has no keys, so there is no approver over HTTP otherwise.
+        "policy": {"approvals": "caller"},
     });
     workspace.write("haft.json", config.to_string());
     workspace
