@@ -48,13 +48,13 @@ export interface Options {
   servers?: string;
   /** More of the configuration file. */
   more?: string;
-  /** Without keys the page opens at once. */
+  /** Without keys the page opens at once. Its user may approve calls, which otherwise needs a key. */
   keyless?: boolean;
   /** Files that are there before the service starts. */
   prepare?: (folder: string) => void;
 }
 
-const CONFIG = (port: number, { servers = "", more = "" }: Options) => `
+const CONFIG = (port: number, { servers = "", more = "", keyless = false }: Options) => `
 api: {listen: "127.0.0.1:${port}"}
 registry: {dir: tools}
 servers:
@@ -66,7 +66,7 @@ tools:
   - {name: get-sum, mcp: everything, approval: ask}
 policy:
   allowed_commands: ["${process.execPath} ..."]
-${more}`;
+${keyless ? "  approvals: caller\n" : ""}${more}`;
 
 export async function startService(options: Options = {}): Promise<Service> {
   if (!BIN) throw new Error("HAFT_BIN names no binary");
