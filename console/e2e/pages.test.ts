@@ -210,12 +210,21 @@ describe("the console", () => {
   it("creates a key that is shown once, and revokes it", async () => {
     await go("access");
     await page.getByLabel("Name").fill("robot");
+    await page.getByLabel("Scope").selectOption("approve");
+    await page.getByLabel("Expires after").fill("30d");
+    await page.getByLabel("Rate").fill("60/min");
+    await page.getByLabel("Quota").fill("1000/day");
     await page.getByRole("button", { name: "Create" }).click();
     await page.getByText("is shown once").waitFor();
-    const row = page.getByRole("row", { name: /robot/ });
+    const row = page.getByRole("row", { name: /robot approve everything 60\/min, 1000\/day/ });
+    await row.waitFor();
+    expect(await row.textContent()).not.toContain("never");
     await row.getByRole("button", { name: "Revoke", exact: true }).click();
     await row.getByRole("button", { name: "Revoke it now" }).click();
     await row.waitFor({ state: "detached" });
+    await page.reload();
+    await page.getByRole("row", { name: /key\.revoke robot done/ }).waitFor();
+    await page.getByRole("row", { name: /key\.create robot done/ }).waitFor();
   });
 
   it("describes the API with contents and try-out", async () => {

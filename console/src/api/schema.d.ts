@@ -2057,7 +2057,7 @@ export interface components {
             name: string;
             /** @description The profile that it is bound to. */
             profile?: string | null;
-            /** @description `admin`, `call` or `metrics`. */
+            /** @description `admin`, `approve`, `call` or `metrics`. */
             scope: string;
         };
         /** @description One change of a definition. */
@@ -2175,7 +2175,7 @@ export interface components {
             name: string;
             /** @description The profile that it is bound to. */
             profile?: string | null;
-            /** @description `admin`, `call` or `metrics`. */
+            /** @description `admin`, `approve`, `call` or `metrics`. */
             scope: string;
         };
         /** @description The lock file and what differs from it. */

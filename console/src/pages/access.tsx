@@ -8,6 +8,14 @@ import { plain } from "../parts/text";
 import { Badge, Card, Copy, Empty, Failure, Page, Query, Time } from "../parts/ui";
 
 type Key = Schemas["KeySummary"];
+type Scope = Schemas["KeyScope"];
+
+const SCOPES: Record<Scope, string> = {
+  call: "call: use tools",
+  approve: "approve: use tools and approve calls",
+  admin: "admin: change everything",
+  metrics: "metrics: read /metrics",
+};
 
 export default function Access() {
   return (
@@ -17,6 +25,9 @@ export default function Access() {
         <Keys />
       </AdminOnly>
       <Profiles />
+      <AdminOnly>
+        <Audit />
+      </AdminOnly>
     </Page>
   );
 }
@@ -43,8 +54,10 @@ function Keys() {
       kind: "fit",
       cell: (key) => <Badge tone={key.scope === "admin" ? "warn" : ""}>{key.scope}</Badge>,
     },
-    { name: "Profile", cell: (key) => plain(key.profile ?? "–") },
+    { name: "Sees", cell: (key) => plain(visible(key)) },
+    { name: "Limits", cell: (key) => plain(limits(key)) },
     { name: "Created", cell: (key) => key.created.slice(0, 10) },
+    { name: "Expires", cell: (key) => key.expires?.slice(0, 10) ?? "never" },
     { name: "Last use", cell: (key) => <Time at={key.last_used} /> },
     {
       name: "Action",
@@ -87,19 +100,41 @@ function Keys() {
   );
 }
 
+/** The part of the toolbox that a key sees. */
+function visible(key: Key): string {
+  if (key.profile) return `profile ${key.profile}`;
+  const lists = [...(key.servers ?? []), ...(key.tools ?? [])];
+  return lists.length === 0 ? "everything" : lists.join(", ");
+}
+
+function limits(key: Key): string {
+  const burst = key.burst ? `burst ${key.burst}` : null;
+  return [key.rate, burst, key.quota].filter((limit) => limit != null).join(", ") || "–";
+}
+
 function NewKey() {
   const queries = useQueryClient();
   const profiles = useProfiles();
   const [name, setName] = useState("");
-  const [scope, setScope] = useState<"call" | "admin">("call");
+  const [scope, setScope] = useState<Scope>("call");
   const [profile, setProfile] = useState("");
+  const [expires, setExpires] = useState("");
+  const [rate, setRate] = useState("");
+  const [quota, setQuota] = useState("");
   const [created, setCreated] = useState<Schemas["CreatedKey"] | null>(null);
   const [error, setError] = useState<unknown>(null);
   const create = async () => {
     setError(null);
     setCreated(null);
     try {
-      const body = { name, scope, ...(profile ? { profile } : {}) };
+      const body = {
+        name,
+        scope,
+        profile: profile || null,
+        expires: expires || null,
+        rate: rate || null,
+        quota: quota || null,
+      };
       setCreated(await ok(api.POST("/api/v1/keys", { body })));
       setName("");
     } catch (reason) {
@@ -127,17 +162,20 @@ function NewKey() {
           aria-label="Scope"
           value={scope}
           onChange={(event) => {
-            setScope(event.target.value as "call" | "admin");
+            setScope(event.target.value as Scope);
             setProfile("");
           }}
         >
-          <option value="call">call: use tools</option>
-          <option value="admin">admin: change everything</option>
+          {Object.entries(SCOPES).map(([value, text]) => (
+            <option key={value} value={value}>
+              {text}
+            </option>
+          ))}
         </select>
         <select
           aria-label="Profile"
           value={profile}
-          disabled={scope === "admin"}
+          disabled={scope !== "call"}
           onChange={(event) => setProfile(event.target.value)}
         >
           <option value="">whole toolbox</option>
@@ -147,6 +185,13 @@ function NewKey() {
             </option>
           ))}
         </select>
+        <Limit label="Expires after" example="30d" value={expires} set={setExpires} />
+        {scope !== "metrics" && (
+          <>
+            <Limit label="Rate" example="60/min" value={rate} set={setRate} />
+            <Limit label="Quota" example="10000/day" value={quota} set={setQuota} />
+          </>
+        )}
         <button type="submit" className="primary">
           Create
         </button>
@@ -161,6 +206,60 @@ function NewKey() {
         </div>
       )}
       {error ? <Failure error={error} /> : null}
+    </Card>
+  );
+}
+
+function Limit(props: { label: string; example: string; value: string; set: (value: string) => void }) {
+  return (
+    <label className="row small">
+      {props.label}
+      <input
+        size={10}
+        placeholder={props.example}
+        value={props.value}
+        onChange={(event) => props.set(event.target.value)}
+      />
+    </label>
+  );
+}
+
+const AUDIT_MAX = 100;
+
+function Audit() {
+  const audit = useQuery({
+    queryKey: ["audit"],
+    queryFn: () => ok(api.GET("/api/v1/audit", { params: { query: { limit: AUDIT_MAX } } })),
+    retry: false,
+  });
+  return (
+    <Card title="Changes by admins">
+      <Query of={audit} what="the audit log">
+        {(data) =>
+          data.actions.length === 0 ? (
+            <Empty title="No admin has changed anything yet" />
+          ) : (
+            <Table
+              rows={data.actions}
+              keyOf={(action) => action.id}
+              columns={[
+                { name: "Time", cell: (action) => <Time at={action.at} /> },
+                { name: "Who", cell: (action) => plain(action.who) },
+                { name: "From", cell: (action) => plain(action.from) },
+                { name: "Action", kind: "fit", cell: (action) => plain(action.action) },
+                { name: "Item", cell: (action) => plain(action.target ?? "–") },
+                {
+                  name: "Outcome",
+                  kind: "fit",
+                  cell: (action) => (
+                    <Badge tone={action.outcome === "failed" ? "warn" : ""}>{plain(action.outcome)}</Badge>
+                  ),
+                },
+              ]}
+            />
+          )
+        }
+      </Query>
     </Card>
   );
 }

@@ -40,7 +40,7 @@ struct KeyList {
 struct KeySummary {
     /// Its name.
     name: String,
-    /// `admin`, `call` or `metrics`.
+    /// `admin`, `approve`, `call` or `metrics`.
     #[schema(value_type = String)]
     scope: &'static str,
     /// The profile that it is bound to.
@@ -155,7 +155,7 @@ struct CreatedKey {
     name: String,
     /// The key itself.
     key: String,
-    /// `admin`, `call` or `metrics`.
+    /// `admin`, `approve`, `call` or `metrics`.
     #[schema(value_type = String)]
     scope: &'static str,
     /// The profile that it is bound to.
