@@ -1,7 +1,8 @@
 // What happens while a page is open: servers that die, keys that end, answers in two tabs, a service that restarts,
 // the agent at work, and a sign-in at another server.
 
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { clientSnippets } from "../src/pages/clients";
@@ -248,6 +249,44 @@ describe("the chat", () => {
 
   it("ran no foreign script and talked to its own origin only", () => {
     expect(watched.problems).toEqual([]);
+  });
+});
+
+describe("policy", () => {
+  it("explains which rule denied a call, and by which values", async () => {
+    expect(await service.callAsClient("get-sum", { a: 0, b: 0 })).toContain("denied by the rule `no zeros`");
+    await go("log?tool=get-sum&code=Denied");
+    await page
+      .getByRole("link", { name: /get-sum/ })
+      .first()
+      .click();
+    await page.getByText(/no zeros \(haft\.yaml:\d+\): deny, there is nothing to add/).waitFor();
+    await page.getByRole("heading", { name: "Values that the rule looked at" }).waitFor();
+  });
+
+  it("shows how a definition differs from the lock file, and approves it", async () => {
+    const content = (description: string) =>
+      JSON.stringify({ tools: [{ name: "note", description, inputSchema: { type: "object" } }] });
+    const locked = await startService({
+      prepare: (folder) => writeFileSync(join(folder, "notes.json"), content("Adds a note.")),
+      servers: `  notes: {command: ${process.execPath}, args: [${CONTENT_SERVER}, notes.json]}`,
+    });
+    locked.haft("lock", "--trust");
+    writeFileSync(join(locked.folder, "notes.json"), content("Adds a shared note."));
+    await locked.restart();
+    const own = await browser.newContext();
+    const tab = await own.newPage();
+    await signIn(tab, locked.url, locked.key);
+    await tab.goto(`${locked.url}/#/inbox`);
+    await tab.getByText("Difference from the approved definition").waitFor({ timeout: WAIT_MS });
+    expect(await tab.locator("ins").textContent()).toContain("shared");
+    await tab.getByRole("button", { name: "approve", exact: true }).click();
+    await tab.getByText("No question is open").waitFor({ timeout: WAIT_MS });
+    // The answer closes the question; the file follows.
+    const lockFile = () => readFileSync(join(locked.folder, "haft.lock"), "utf8");
+    await expect.poll(lockFile, { timeout: WAIT_MS }).toContain("Adds a shared note.");
+    await own.close();
+    await locked.stop();
   });
 });
 

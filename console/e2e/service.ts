@@ -66,6 +66,11 @@ tools:
   - {name: get-sum, mcp: everything, approval: ask}
 policy:
   allowed_commands: ["${process.execPath} ..."]
+  rules:
+    - name: no zeros
+      match: {tool: get-sum, when: "args.a == 0.0 && args.b == 0.0"}
+      effect: deny
+      reason: there is nothing to add
 ${keyless ? "  approvals: caller\n" : ""}${more}`;
 
 export async function startService(options: Options = {}): Promise<Service> {

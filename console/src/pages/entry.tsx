@@ -55,7 +55,7 @@ function again({ tool, input }: LogEntry): string {
 
 function Details(props: { entry: LogEntry }) {
   const { entry } = props;
-  const { input, output, content, raw, error } = entry;
+  const { input, output, content, raw, error, policy } = entry;
   return (
     <>
       {error && (
@@ -89,6 +89,13 @@ function Details(props: { entry: LogEntry }) {
               <Link href={`/log?session=${encodeURIComponent(entry.session)}`}>{plain(entry.session)}</Link>
             </Fact>
           )}
+          {policy && (
+            <Fact name="Rule">
+              {plain(policy.rule)} ({plain(policy.file)}:{policy.line}): {plain(policy.effect)}
+              {policy.reason && <span className="muted">, {plain(policy.reason)}</span>}
+              {policy.problem && <span className="muted">, {plain(policy.problem)}</span>}
+            </Fact>
+          )}
           {entry.request && <Fact name="Request">{plain(entry.request)}</Fact>}
           {entry.trace_id && <Fact name="Trace">{plain(entry.trace_id)}</Fact>}
           {entry.outcome && (
@@ -111,6 +118,7 @@ function Details(props: { entry: LogEntry }) {
         )}
         {content !== undefined && <Part title="Content" value={content} />}
         {raw !== undefined && <Part title="Raw answer of the server" value={raw} />}
+        {policy?.values && <Part title="Values that the rule looked at" value={policy.values} />}
         {error?.details ? <Part title="Details of the error" value={error.details} /> : null}
       </div>
     </>

@@ -53,6 +53,16 @@ export interface LogEntry {
   queued_ms: number;
   duration_ms: number;
   trace_id?: string | null;
+  /** The rule that decided on the call. */
+  policy?: {
+    rule: string;
+    file: string;
+    line: number;
+    effect: string;
+    reason?: string;
+    problem?: string;
+    values?: Record<string, unknown>;
+  };
 }
 
 /** The fields of an entry that the list shows. Inputs and outputs may be large, and there may be many. */

@@ -3,6 +3,7 @@
 import { lazy, Suspense, useState } from "react";
 import { ApiError, api, ok } from "../api/client";
 import type { Item } from "../inbox";
+import { DefinitionDiff, driftOf } from "./definition-diff";
 import { plain } from "./text";
 import { Badge, Card, Failure, Json, Loading, Time, ToolLink } from "./ui";
 
@@ -10,6 +11,7 @@ const SchemaForm = lazy(() => import("./schema-form"));
 
 export function Question(props: { item: Item }) {
   const { item } = props;
+  const drift = item.kind === "definition" ? driftOf(item.arguments) : null;
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
   const [isGone, setGone] = useState(false);
@@ -58,7 +60,8 @@ export function Question(props: { item: Item }) {
           </>
         )}
       </dl>
-      {item.arguments !== null && item.arguments !== undefined && (
+      {drift && <DefinitionDiff drift={drift} />}
+      {!drift && item.arguments !== null && item.arguments !== undefined && (
         <>
           <h3>Arguments</h3>
           <Json value={item.arguments} />

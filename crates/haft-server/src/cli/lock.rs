@@ -48,7 +48,7 @@ enum LockCommand {
 pub(super) fn run(global: &Global, args: &LockArgs) -> anyhow::Result<ExitCode> {
     let config = toolbox::with_servers(global, &[])?;
     block_on(async {
-        let toolbox = Toolbox::open(config, Purpose::Inspect).await?;
+        let toolbox = Toolbox::open(config, Purpose::Lock).await?;
         let work = async |runtime: &Runtime| {
             runtime.list_templates().await;
             match &args.command {

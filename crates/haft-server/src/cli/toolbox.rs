@@ -33,7 +33,10 @@ pub(super) enum Purpose<'a> {
     DryRun,
     /// To see what is wrong with it. Every server is connected, and none stops the command.
     Inspect,
-    /// The same, to see its servers: what those that start late offer now is kept for the next run.
+    /// The same, to see the definitions that a service sees: servers offer some tools only to clients with certain
+    /// capabilities.
+    Lock,
+    /// The same as `Inspect`, to see its servers: what those that start late offer now is kept for the next run.
     Servers,
 }
 
@@ -100,6 +103,7 @@ impl Toolbox {
             }
             Purpose::DryRun => builder.dry_run(),
             Purpose::Inspect => builder.inspect(),
+            Purpose::Lock => builder.inspect().server_handler(Hub::default()),
             Purpose::Servers => builder.inspect().keep_lists(),
         };
         let started = signals.cancelling(&cancel, Box::pin(builder.start())).await;
