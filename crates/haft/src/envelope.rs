@@ -95,7 +95,7 @@ impl Envelope {
     /// let runtime = Runtime::start(config).await?;
     /// let error = runtime.call(ToolCall::new("missing", &())).await.into_result().unwrap_err();
     /// assert_eq!(error.code, Code::UnknownTool);
-    /// if let Some(remedy) = error.remedy {
+    /// if let Some(remedy) = &error.remedy {
     ///     println!("{error}; {remedy}");
     /// }
     /// # Ok(())
