@@ -295,7 +295,7 @@ describe("a service that restarts", () => {
     const keyless = await startService({ keyless: true });
     const own = await browser.newContext();
     const tab = await own.newPage();
-    // The address without `#` leads to the page. Without a key the log is for nobody, and the page says what to do.
+    // The address without `#` leads to the page. Reading the log needs an admin key, and the page names the remedy.
     await tab.goto(`${keyless.url}/log`);
     await tab.getByText("This needs an admin key").waitFor({ timeout: WAIT_MS });
     await tab.getByText("haft keys create --scope admin --name me").waitFor();
