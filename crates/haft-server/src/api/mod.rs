@@ -83,6 +83,8 @@ pub struct Service {
     pub started: Timestamp,
     /// True once every eager server has been tried.
     has_started: AtomicBool,
+    /// True after SIGTERM: no new request should come here.
+    pub(crate) is_draining: AtomicBool,
 }
 
 impl Service {
@@ -102,6 +104,7 @@ impl Service {
             audit,
             started,
             has_started,
+            is_draining: AtomicBool::new(false),
         })
     }
 

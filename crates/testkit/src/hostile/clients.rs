@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 
 use super::bodies::{Bodies, Body, initialize};
 use super::http::{Answer, Connection, Request};
-use super::random::Random;
+use crate::Random;
 use super::service::Service;
 use super::tally::Tally;
 

@@ -8,7 +8,6 @@ mod clients;
 mod honest;
 mod http;
 mod log;
-mod random;
 mod report;
 mod servers;
 mod service;
@@ -22,7 +21,7 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 use clients::{Attacker, CLIENT_KINDS};
-use random::Random;
+use crate::Random;
 use service::Service;
 use tally::Tally;
 

@@ -24,8 +24,16 @@ pub(super) fn api(
     state_dir: &Path,
     problems: &mut Problems,
 ) -> ApiConfig {
-    let RawApi { listen, keys_file, tls, allowed_hosts, allowed_origins, shutdown_grace, .. } =
-        raw.unwrap_or_else(|| RawApi::empty(Place::whole("")));
+    let RawApi {
+        listen,
+        keys_file,
+        tls,
+        allowed_hosts,
+        allowed_origins,
+        drain_delay,
+        shutdown_grace,
+        ..
+    } = raw.unwrap_or_else(|| RawApi::empty(Place::whole("")));
     let hosts = allowed_hosts.filter(|hosts| are(hosts, is_host, HOST, problems));
     let origins = allowed_origins.filter(|origins| are(origins, is_origin, ORIGIN, problems));
     ApiConfig {
@@ -40,6 +48,7 @@ pub(super) fn api(
         tls: tls.and_then(|tls| tls_files(tls, base, problems)),
         allowed_hosts: pick(hosts, Vec::new()),
         allowed_origins: pick(origins, Vec::new()),
+        drain_delay: pick(drain_delay.map(span), Duration::ZERO),
         shutdown_grace: pick(shutdown_grace.map(span), Duration::from_secs(10)),
     }
 }

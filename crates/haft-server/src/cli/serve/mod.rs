@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::Args;
@@ -17,7 +18,7 @@ use haft::config::LoadOptions;
 use haft::live::Live;
 use haft::record::LogHealth;
 use haft::{Config, HumanInbox, Runtime};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -103,7 +104,7 @@ async fn serve(
     // The address first: without it no server needs to start.
     let listener = listen(args, &config, &keys).await?;
     let api = &config.api;
-    let grace = api.shutdown_grace.value;
+    let (drain_delay, grace) = (api.drain_delay.value, api.shutdown_grace.value);
     let guard = GuardSettings {
         allowed_hosts: api.allowed_hosts.value.clone(),
         allowed_origins: api.allowed_origins.value.clone(),
@@ -155,6 +156,15 @@ async fn serve(
                     background.spawn(async move { service.reload_on_signal().await });
                 }
                 Wish::End => break,
+                Wish::Drain => {
+                    service.is_draining.store(true, Ordering::Relaxed);
+                    tokio::select! {
+                        _ = &mut serving => {}
+                        () = sleep(drain_delay) => {}
+                        () = signals.end() => {}
+                    }
+                    break;
+                }
             },
         }
     }
