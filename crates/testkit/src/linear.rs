@@ -243,8 +243,7 @@ mod tests {
 
     #[test]
     fn a_lost_write_is_found() {
-        let history =
-            [at(0, 1, written(0, 1)), at(2, 3, written(1, 2)), at(4, 5, Kind::Read(1))];
+        let history = [at(0, 1, written(0, 1)), at(2, 3, written(1, 2)), at(4, 5, Kind::Read(1))];
         assert!(check(0, &history).is_err());
     }
 

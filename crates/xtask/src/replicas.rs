@@ -3,10 +3,19 @@
 use anyhow::Result;
 
 use crate::run::{cargo, step};
-use crate::tools::require;
+use crate::tools::require_answer;
 
 /// Debug builds: the checks are about promises, not speed.
-const ARGS: [&str; 6] = ["bench", "--profile=dev", "--package", "haft-server", "--bench", "replicas"];
+const ARGS: [&str; 6] =
+    ["bench", "--profile=dev", "--package", "haft-server", "--bench", "replicas"];
+
+/// Debian keeps the program outside the search path.
+const INITDB: &str = "command -v initdb || ls /usr/lib/postgresql/*/bin/initdb";
+
+/// Installs PostgreSQL if it is missing.
+pub(crate) fn require_postgres() -> Result<()> {
+    require_answer("sh", &["-c", INITDB], "postgresql")
+}
 
 /// Checks three replicas under faults. `options` are the program's own.
 pub(crate) fn chaos(options: &[&str]) -> Result<()> {
@@ -19,6 +28,6 @@ pub(crate) fn demo() -> Result<()> {
 }
 
 fn run(mode: &str, options: &[&str]) -> Result<()> {
-    require("initdb", "postgresql")?;
+    require_postgres()?;
     step(cargo(&ARGS).args(["--", mode]).args(options))
 }

@@ -42,7 +42,8 @@ async fn accept(listener: TcpListener, replicas: Arc<[SocketAddr]>) {
         tokio::spawn(async move {
             for _ in 0..replicas.len() {
                 let replica = replicas[next.fetch_add(1, Ordering::Relaxed) % replicas.len()];
-                if let Ok(Ok(mut replica)) = timeout(CONNECT_MAX, TcpStream::connect(replica)).await {
+                if let Ok(Ok(mut replica)) = timeout(CONNECT_MAX, TcpStream::connect(replica)).await
+                {
                     // Either side may end; the other one then sees it.
                     let _ = copy_bidirectional(&mut client, &mut replica).await;
                     return;

@@ -61,13 +61,8 @@ pub(crate) async fn run(options: &Options) -> Result<Vec<String>, Failure> {
     let mut random = Random::new(options.seed);
     let is_over = Arc::new(AtomicBool::new(false));
     let over = || Arc::clone(&is_over);
-    let registry = registry::run(
-        cluster.targets(),
-        clock,
-        random.fork(),
-        options.has_planted_fault,
-        over(),
-    );
+    let registry =
+        registry::run(cluster.targets(), clock, random.fork(), options.has_planted_fault, over());
     let registry = tokio::spawn(registry);
     let calls = tokio::spawn(calls::run(cluster.balanced(), over()));
     let reachable: Arc<dyn Reachable> = Arc::clone(&cluster) as _;
@@ -78,6 +73,7 @@ pub(crate) async fn run(options: &Options) -> Result<Vec<String>, Failure> {
     let faults = nemesis.await??;
     let (history, calls, keys) = (registry.await?, calls.await?, keys.await?);
     print_counts(&[&faults, &history.counts, &calls.counts, &keys.counts]);
+    print_counts(&[&statements(&cluster)]);
     println!("registry: {} operations checked", history.len());
     let mut problems = history.problems();
     problems.extend(keys.problems);
@@ -122,8 +118,17 @@ fn rows(cluster: &Cluster) -> Result<Vec<Row>, Failure> {
     rows.collect()
 }
 
+/// Statements that passed the proxies of all replicas.
+fn statements(cluster: &Cluster) -> BTreeMap<String, u64> {
+    let mut all = BTreeMap::new();
+    for (statement, count) in cluster.replicas.iter().flat_map(|it| it.proxy.statements()) {
+        *all.entry(format!("statement: {statement}")).or_default() += count;
+    }
+    all
+}
+
 fn print_counts(counts: &[&BTreeMap<String, u64>]) {
     for (word, count) in counts.iter().copied().flatten() {
-        println!("{word:<40} {count:>8}");
+        println!("{count:>8} {word}");
     }
 }

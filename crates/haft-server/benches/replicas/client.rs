@@ -58,7 +58,11 @@ impl Target {
     }
 
     /// The answer, or why there is none: the connection failed or broke.
-    pub(crate) async fn send(&self, method: Method, request: Request<'_>) -> Result<Answer, String> {
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        request: Request<'_>,
+    ) -> Result<Answer, String> {
         let mut sent = self.client.request(method, format!("{}{}", self.url, request.path));
         sent = sent.bearer_auth(&self.key);
         for (name, value) in request.headers {

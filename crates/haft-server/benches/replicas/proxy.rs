@@ -199,7 +199,8 @@ impl Message {
             QUERY => self.body.split(|byte| *byte == 0).next()?,
             _ => return None,
         };
-        let words: Vec<_> = text.split(u8::is_ascii_whitespace).filter(|it| !it.is_empty()).collect();
+        let words: Vec<_> =
+            text.split(u8::is_ascii_whitespace).filter(|it| !it.is_empty()).collect();
         let text = String::from_utf8_lossy(&words.join(&b' ')).into_owned();
         Some(text.chars().take(STATEMENT_CHARS).collect())
     }

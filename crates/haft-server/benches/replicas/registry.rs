@@ -57,7 +57,7 @@ fn entry_with(entry: usize, value: u64) -> Value {
 
 /// The value of an entry in an answer.
 fn value_in(answer: &Answer) -> Option<u64> {
-    let description = answer.body.get("description")?.as_str()?;
+    let description = answer.body.get("entry")?.get("description")?.as_str()?;
     description.strip_prefix("value ")?.parse().ok()
 }
 
@@ -151,9 +151,7 @@ impl Workload {
         let answer = self.replica(random).get(&format!("/tools/{}", name(entry))).await;
         let ended = self.clock.now();
         let found = match &answer {
-            Ok(answer) if answer.status.is_success() => {
-                value_in(answer).zip(answer.etag.clone())
-            }
+            Ok(answer) if answer.status.is_success() => value_in(answer).zip(answer.etag.clone()),
             Ok(_) | Err(_) => None,
         };
         let word = match &answer {

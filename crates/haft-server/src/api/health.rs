@@ -100,7 +100,9 @@ async fn readyz(
     }
     let status = match readiness.status {
         ReadyStatus::Ready | ReadyStatus::Degraded => StatusCode::OK,
-        ReadyStatus::Starting | ReadyStatus::Draining | ReadyStatus::Unready => StatusCode::SERVICE_UNAVAILABLE,
+        ReadyStatus::Starting | ReadyStatus::Draining | ReadyStatus::Unready => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
     };
     (status, Json(readiness))
 }

@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
-use clients::{Attacker, CLIENT_KINDS};
 use crate::Random;
+use clients::{Attacker, CLIENT_KINDS};
 use service::Service;
 use tally::Tally;
 
