@@ -16,10 +16,8 @@ use std::time::Duration;
 
 use clap::Args;
 use haft::config::LoadOptions;
-use haft::live::{Live, RegistryStore};
 use haft::record::LogHealth;
 use haft::{Config, HumanInbox, Runtime};
-use haft_postgres::Database;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -40,6 +38,7 @@ use crate::telemetry::Telemetry;
 use first_start::First;
 pub(super) use greeting::reachable;
 pub(super) use sampling::sampler;
+use shared::SharedStart;
 use signals::{Signals, Wish};
 
 #[derive(Debug, Args)]
@@ -104,17 +103,13 @@ async fn serve(
         .map_err(|error| Failure::new(EXIT_CONFIG, keys::chain(&error), error.remedy()))?;
     let keys = Arc::new(keys);
     // The database first: it may take a while, and nothing listens until the keys are known.
-    let database = shared::open(&config).await?;
+    let database = shared::open(&config, &mut signals).await?;
     // The address next: without it no server needs to start.
     let listener = listen(args, &config, &keys).await?;
     let SharedStart { config, options, store } =
-        join(database.as_ref(), config, options, listener.local_addr()).await?;
-    let api = &config.api;
-    let (drain_delay, grace) = (api.drain_delay.value, api.shutdown_grace.value);
-    let guard = GuardSettings {
-        allowed_hosts: api.allowed_hosts.value.clone(),
-        allowed_origins: api.allowed_origins.value.clone(),
-    };
+        shared::join(database.as_ref(), config, options, listener.local_addr()).await?;
+    let (drain_delay, grace) = (config.api.drain_delay.value, config.api.shutdown_grace.value);
+    let guard = guard(&config);
     let telemetry = Telemetry::start(&config.telemetry)
         .map_err(|error| Failure::new(EXIT_CONFIG, error.to_string(), error.remedy()))?;
     let inbox = HumanInbox::default();
@@ -126,18 +121,12 @@ async fn serve(
     let callers = Arc::clone(&keys);
     let runtime = start(config, &mut signals, Arc::clone(&telemetry), callers, asked).await?;
     let gateway = Mount::new(runtime.clone(), hub.clone());
-    let live = match store {
-        Some(store) => Live::with_store(runtime, options, Some(store)),
-        None => Live::follow(runtime, options),
-    };
+    let live = shared::follow(runtime, options, store);
     let service =
         Service::new(live.clone(), Arc::clone(&keys), Arc::clone(&telemetry), database.clone());
     let stop = CancellationToken::new();
     let background = TaskTracker::new();
-    if let Some(database) = &database {
-        let reporting = crate::shared::report(database.clone(), live.clone(), stop.clone());
-        background.spawn(reporting);
-    }
+    background.spawn(shared::report(database.clone(), live.clone(), stop.clone()));
     // Commands wait for their calls, which may take as long as the whole end.
     let commands = TaskTracker::new();
     let context = ServiceContext {
@@ -208,9 +197,7 @@ async fn serve(
             tracing::warn!("a command does not take its answer and is left behind");
         }
         gateway.stop().await;
-        if let Some(database) = &database {
-            database.close().await;
-        }
+        shared::leave(database.as_ref()).await;
         telemetry.end().await;
     };
     tokio::select! {
@@ -226,30 +213,6 @@ async fn serve(
             Ok(ExitCode::from(EXIT_INTERRUPTED))
         }
     }
-}
-
-/// The configuration of a service, with the registry if it is in the database.
-struct SharedStart {
-    config: Config,
-    options: LoadOptions<'static>,
-    store: Option<Arc<dyn RegistryStore>>,
-}
-
-/// Joins the replicas of a shared service, and loads its registry.
-async fn join(
-    database: Option<&Database>,
-    config: Config,
-    options: LoadOptions<'static>,
-    listening: SocketAddr,
-) -> anyhow::Result<SharedStart> {
-    let Some(database) = database else { return Ok(SharedStart { config, options, store: None }) };
-    shared::join(database, &config, listening).await?;
-    Ok(match shared::registry(database, &config, options.clone()).await? {
-        Some(shared::SharedRegistry { store, config, options }) => {
-            SharedStart { config, options, store: Some(store) }
-        }
-        None => SharedStart { config, options, store: None },
-    })
 }
 
 /// Opens the socket for commands of the same user. Without it they start the servers themselves.
@@ -274,6 +237,13 @@ async fn open_socket(path: &Path) -> Option<ServiceSocket> {
 
 /// Time to send answers to calls that were cut off.
 const LAST_WORDS: Duration = Duration::from_secs(3);
+
+fn guard(config: &Config) -> GuardSettings {
+    GuardSettings {
+        allowed_hosts: config.api.allowed_hosts.value.clone(),
+        allowed_origins: config.api.allowed_origins.value.clone(),
+    }
+}
 
 async fn listen(args: &ServeArgs, config: &Config, keys: &Keyring) -> anyhow::Result<Listener> {
     let api = &config.api;
