@@ -13,10 +13,12 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use super::entry::KeyEntry;
-use super::file::{KeyError, KeyFile};
+use super::error::KeyError;
+use super::file::KeyFile;
 use super::held::{Held, HeldKeys, Holder, KEY_MARK, is_over};
 use super::key::KeyDigest;
-use super::used::{self, Notes};
+use super::store::KeyStore;
+use super::used::Notes;
 
 /// Largest age of the server's copy of the file when a request comes.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -86,8 +88,8 @@ impl Keyring {
         })
     }
 
-    /// The file that the keys are read from.
-    pub fn file(&self) -> &KeyFile {
+    /// The storage of the keys.
+    pub fn store(&self) -> &dyn KeyStore {
         &self.file
     }
 
@@ -202,10 +204,7 @@ impl Keyring {
                 () = stop.cancelled() => true,
                 _ = due.tick() => false,
             };
-            let ring = Arc::clone(&self);
-            // Writing waits for the disk and for `haft keys`, which no other request should.
-            let written = tokio::task::spawn_blocking(move || ring.write_use()).await;
-            if let Ok(Err(error)) = written {
+            if let Err(error) = self.write_use().await {
                 tracing::warn!("the last use of keys is not written down: {error}");
             }
             if is_last {
@@ -214,7 +213,7 @@ impl Keyring {
         }
     }
 
-    fn write_use(&self) -> Result<(), KeyError> {
+    async fn write_use(&self) -> Result<(), KeyError> {
         let held = self.keys.load_full();
         let held = &held.secrets;
         let uses = held.iter().filter_map(|held| Some((held, held.holder.last_use.unwritten()?)));
@@ -231,7 +230,7 @@ impl Keyring {
         }
         let keys: Vec<KeyEntry> = held.iter().map(|held| KeyEntry::clone(&held.key)).collect();
         // After a failure the next attempt has them too.
-        used::add(&self.file, &notes, &keys)?;
+        self.store().note_use(notes.into_iter().collect(), keys).await?;
         for (held, at) in uses {
             held.holder.last_use.written.store(at, Ordering::Relaxed);
         }
