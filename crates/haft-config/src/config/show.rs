@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::call_limits::LimitSettings;
+use super::choices::LogShip;
 use super::gateway::Profile;
 use super::limits::LimitsConfig;
 use super::metadata::ToolMetadata;
@@ -66,6 +67,10 @@ pub fn rows(config: &Config) -> Vec<Row> {
     let LogConfig { max_bytes, keep_free, .. } = &config.log;
     rows.add("log.max_bytes", json!(max_bytes.value.unwrap_or(0)), &max_bytes.origin);
     rows.add("log.keep_free", keep_free.value.shown(), &keep_free.origin);
+    rows.plain("log.ship", &config.log.ship);
+    if config.log.ship.value == LogShip::Shared {
+        rows.plain("log.spool_max", &config.log.spool_max);
+    }
     rows.plain("log.on_failure", &config.log.on_failure);
     rows.plain("log.sync", &config.log.sync);
     rows.plain("log.requests", &config.log.requests);
