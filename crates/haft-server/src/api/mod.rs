@@ -49,6 +49,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn_with_state;
 use axum::routing::get;
 use haft::live::Live;
+use haft_postgres::Database;
 use jiff::Timestamp;
 use utoipa_axum::router::OpenApiRouter;
 
@@ -79,6 +80,8 @@ pub struct Service {
     pub sign_ins: Arc<SignIns>,
     /// The log of admin actions.
     pub audit: Arc<AuditLog>,
+    /// The database that it shares with other replicas.
+    pub shared: Option<Database>,
     /// Since when it serves.
     pub started: Timestamp,
     /// True once every eager server has been tried.
@@ -86,8 +89,13 @@ pub struct Service {
 }
 
 impl Service {
-    /// A service for a toolbox whose calls `telemetry` observes.
-    pub fn new(live: Live, keys: Arc<Keyring>, telemetry: Arc<Telemetry>) -> Arc<Self> {
+    /// A service for a toolbox whose calls `telemetry` observes. Several replicas share a database.
+    pub fn new(
+        live: Live,
+        keys: Arc<Keyring>,
+        telemetry: Arc<Telemetry>,
+        shared: Option<Database>,
+    ) -> Arc<Self> {
         let runs = Runs::default();
         let (sessions, sign_ins) = (Arc::default(), Arc::default());
         let (started, has_started) = (Timestamp::now(), AtomicBool::new(false));
@@ -100,6 +108,7 @@ impl Service {
             sessions,
             sign_ins,
             audit,
+            shared,
             started,
             has_started,
         })

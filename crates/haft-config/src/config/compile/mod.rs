@@ -14,6 +14,7 @@ mod sandbox;
 mod select;
 mod server;
 mod service;
+mod shared;
 mod tool;
 mod tool_overrides;
 
@@ -22,14 +23,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::broken::MisconfiguredServer;
-use super::choices::{
-    NameCollision, OnLimit, RuntimeViolation, UnresolvedEnv,
-};
+use super::choices::{NameCollision, OnLimit, RuntimeViolation, UnresolvedEnv};
 use super::dialect::Layer;
 use super::lock_file::LockFile;
-use super::model::{
-    Config, ConfigFile, Defaults, LeftOut, LocalTool, Origin, Setting, ToolEntry,
-};
+use super::model::{Config, ConfigFile, Defaults, LeftOut, LocalTool, Origin, Setting, ToolEntry};
 use super::place::{At, Problems};
 use super::quantity::Count;
 use super::raw::RawDefaults;
@@ -73,10 +70,9 @@ pub(super) fn compile(
     let local: Vec<_> =
         local.into_iter().filter_map(|tool| local::compile(tool, sandbox, problems)).collect();
     warn_if_unlisted(&files, &tools, &local, problems);
-    let registry_dir = config
-        .registry
-        .and_then(|registry| registry.value.dir)
-        .map(|dir| explicit(dir, |dir| base.join(dir.text)));
+    let has_shared = config.shared.is_some();
+    let shared::Registry { dir: registry_dir, store: registry_store } =
+        shared::registry(config.registry, base, has_shared, problems);
     let state_dir = path(config.state_dir, base, STATE_DIR);
     let profiles = gateway::profiles(config.profiles, &names, problems);
     let known = rules::Known {
@@ -93,7 +89,9 @@ pub(super) fn compile(
         tools,
         local,
         registry_dir,
-        log: log::log(config.log.map(|at| at.value), base, false, problems),
+        registry_store,
+        shared: shared::shared(config.shared, base, problems),
+        log: log::log(config.log.map(|at| at.value), base, has_shared, problems),
         api: service::api(config.api.map(|at| at.value), base, &state_dir.value, problems),
         policy,
         select: select::select(config.select.map(|at| at.value), problems),
@@ -117,6 +115,7 @@ pub(super) fn compile(
         left_out: LeftOut::default(),
     };
     sandbox::refuse_own_files(&config, problems);
+    shared::check(&config, problems);
     config
 }
 
