@@ -215,7 +215,7 @@ impl Rows {
     }
 
     fn shared(&mut self, shared: Option<&SharedConfig>) {
-        let Some(SharedConfig { url, ca, advertise, migrate }) = shared else { return };
+        let Some(SharedConfig { url, ca, advertise, migrate, stale_max }) = shared else { return };
         self.add("shared.url", json!(url.value.shown()), &url.origin);
         if let Some(ca) = ca {
             self.add("shared.ca", json!(ca.value), &ca.origin);
@@ -224,6 +224,7 @@ impl Rows {
             self.add("shared.advertise", json!(advertise.value.to_string()), &advertise.origin);
         }
         self.plain("shared.migrate", migrate);
+        self.span("shared.stale_max", stale_max);
     }
 
     fn limits(&mut self, limits: &LimitsConfig) {

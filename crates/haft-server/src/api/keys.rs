@@ -16,6 +16,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::audited::CreatedName;
+use super::edit_problem::{DATABASE_FOR, come_again};
 use super::{Routes, Service};
 use crate::keys::{self, Key, KeyEntry, KeyError, Scope, StoredKey, chain, patterns, texts};
 use crate::serve::{Json, Path, Problem};
@@ -226,6 +227,7 @@ async fn create(
     let new = keys::NewKey { name, scope, profile, expires, limits, lists };
     let created = service.keys.store().create(new).await;
     let (key, entry) = created.map_err(|error| problem(&error))?;
+    refresh(&service).await;
     let created = Extension(CreatedName(entry.name.clone()));
     Ok((StatusCode::CREATED, created, JsonAnswer(CreatedKey::new(&key, entry))))
 }
@@ -252,6 +254,7 @@ async fn rotate(
     let expires = duration("expires", expires.as_deref())?;
     let rotated = service.keys.store().rotate(&name, overlap, expires).await;
     let (key, entry) = rotated.map_err(|error| problem(&error))?;
+    refresh(&service).await;
     Ok(JsonAnswer(CreatedKey::new(&key, entry)))
 }
 
@@ -270,6 +273,7 @@ async fn revoke(
     Path(name): Path<String>,
 ) -> Result<StatusCode, Problem> {
     service.keys.store().revoke(&name).await.map_err(|error| problem(&error))?;
+    refresh(&service).await;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -303,6 +307,13 @@ fn duration(field: &str, text: Option<&str>) -> Result<Option<Duration>, Problem
     })
 }
 
+/// Lets this replica use a change at once. If that fails, it has the change within a second.
+async fn refresh(service: &Service) {
+    if let Err(error) = service.keys.refresh_shared().await {
+        tracing::warn!(%error, "a change of the keys is not used yet");
+    }
+}
+
 fn problem(error: &KeyError) -> Problem {
     let text = chain(error);
     let problem = match error {
@@ -313,6 +324,12 @@ fn problem(error: &KeyError) -> Problem {
         | KeyError::Invalid { .. }
         | KeyError::Exposed { .. }
         | KeyError::Random(_) => Problem::unavailable(text),
+        KeyError::Unavailable { .. } => come_again(Problem::unavailable(text), DATABASE_FOR),
+        KeyError::OutcomeUnknown { .. } => {
+            let title = "It is not known whether the change was written";
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            come_again(Problem::new(status, "OutcomeUnknown", title, text), DATABASE_FOR)
+        }
     };
     let remedy = match error {
         KeyError::Unknown { nearest: None, .. } => "`GET /api/v1/keys` lists every key".to_owned(),

@@ -12,8 +12,8 @@ use haft::{AccessLists, Config};
 use serde_json::{Value, json};
 
 use super::{
-    EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, block_on, configuration_of_file, load, print_json,
-    profile, said,
+    EXIT_CONFIG, EXIT_CONNECT, EXIT_RUNTIME, Failure, Global, block_on, configuration_of_file,
+    key_store, load, print_json, profile, said,
 };
 use crate::audit::{AuditAction, AuditLog, AuditOutcome, AuditResult};
 use crate::keys::{Key, KeyEntry, KeyError, KeyFile, KeyStore, NewKey, Scope, patterns, texts};
@@ -103,8 +103,13 @@ pub(super) fn run(global: &Global, command: &KeysCommand) -> anyhow::Result<Exit
         Some(config) => AuditLog::of(config),
         None => AuditLog::new(folder.join("audit")),
     };
-    let store = KeyFile::new(path);
-    block_on(change(global, command, config.as_ref(), &store, (&audit, &folder)))
+    block_on(async {
+        let store: Box<dyn KeyStore> = match &config {
+            Some(config) => key_store::open(config).await?,
+            None => Box::new(KeyFile::new(path)),
+        };
+        change(global, command, config.as_ref(), &*store, (&audit, &folder)).await
+    })
 }
 
 async fn change(
@@ -121,7 +126,9 @@ async fn change(
             }
             let create = create(global, store, args);
             audited(audit, store, "key.create", &args.name, create).await?;
-            ignore_in_git(folder);
+            if config.is_none_or(|config| config.shared.is_none()) {
+                ignore_in_git(folder);
+            }
         }
         KeysCommand::List => list(global, store).await?,
         KeysCommand::Rotate { name, overlap, expires } => {
@@ -330,7 +337,7 @@ async fn revoke(global: &Global, store: &dyn KeyStore, name: &str) -> anyhow::Re
     Ok(())
 }
 
-fn failed(error: KeyError) -> anyhow::Error {
+pub(super) fn failed(error: KeyError) -> anyhow::Error {
     let code = match &error {
         KeyError::Name { .. }
         | KeyError::Parts { .. }
@@ -340,7 +347,9 @@ fn failed(error: KeyError) -> anyhow::Error {
         | KeyError::Taken { .. }
         | KeyError::Unknown { .. }
         | KeyError::TooMany
+        | KeyError::OutcomeUnknown { .. }
         | KeyError::Random(_) => EXIT_RUNTIME,
+        KeyError::Unavailable { .. } => EXIT_CONNECT,
     };
     let remedy = error.remedy();
     Failure::new(code, format!("{:#}", anyhow::Error::new(error)), remedy).into()

@@ -62,6 +62,20 @@ pub enum KeyError {
     /// There are as many keys as there may be.
     #[error("there are {KEYS_MAX} keys already")]
     TooMany,
+    /// The shared database cannot be used. Nothing was changed.
+    #[error("the keys cannot be used now: {problem}")]
+    Unavailable {
+        /// The problem.
+        problem: String,
+        /// The remedy.
+        remedy: String,
+    },
+    /// The connection to the shared database broke, so the change may be there or not.
+    #[error("it is not known whether the key was changed: {cause}")]
+    OutcomeUnknown {
+        /// The cause.
+        cause: String,
+    },
     /// The system gives no random numbers.
     #[error("the system gives no random numbers: {0}")]
     Random(getrandom::Error),
@@ -96,6 +110,10 @@ impl KeyError {
             Self::Unknown { nearest: Some(nearest), .. } => format!("did you mean `{nearest}`?"),
             Self::Unknown { nearest: None, .. } => "`haft keys list` shows every key".to_owned(),
             Self::TooMany => "revoke some with `haft keys revoke NAME`".to_owned(),
+            Self::Unavailable { remedy, .. } => remedy.clone(),
+            Self::OutcomeUnknown { .. } => {
+                "list the keys, then repeat the change if it is not there".to_owned()
+            }
             Self::Random(_) => "try again".to_owned(),
         }
     }

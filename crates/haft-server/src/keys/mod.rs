@@ -3,9 +3,12 @@
 mod entry;
 mod error;
 mod file;
+mod freshness;
 mod held;
 mod key;
 mod ring;
+mod shared;
+mod shared_ring;
 mod store;
 mod used;
 
@@ -19,4 +22,5 @@ pub use key::{Key, KeyDigest, Scope};
 pub use ring::Keyring;
 pub(crate) use ring::PresentedKey;
 pub(crate) use ring::chain;
+pub use shared::SharedKeys;
 pub use store::{KeyStore, StoredKey};

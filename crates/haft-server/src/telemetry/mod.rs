@@ -13,8 +13,8 @@ use haft::live::Live;
 use haft::{CallSummary, Runtime, TraceContext};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use metrics::METRICS_CONTENT_TYPE;
 use metrics::Metrics;
+pub(crate) use metrics::{METRICS_CONTENT_TYPE, shipping_report};
 use series::Series;
 use traces::Traces;
 pub use traces::TracesError;

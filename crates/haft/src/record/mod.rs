@@ -70,8 +70,8 @@ pub use replay::{Fact, Replay, ReplayFacts, replay};
 pub use space::KeepFree;
 use space::MAX_BYTES_DEFAULT;
 pub use spool::{
-    COLUMN_BYTES_MAX, FileCursor, LogDir, LogSink, ShipBatch, ShipRow, ShipStatus, Shipped,
-    ShippedFiles, Shipper, SinkError, SpoolId, column,
+    COLUMN_BYTES_MAX, FileCursor, LogDir, LogSink, ShipBatch, ShipProblem, ShipRow, ShipStatus,
+    Shipped, ShippedFiles, Shipper, SinkError, SpoolId, column,
 };
 
 use tokio::sync::oneshot;

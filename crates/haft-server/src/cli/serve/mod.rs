@@ -31,7 +31,7 @@ use super::{
 };
 use crate::api::{self, Service};
 use crate::gateway::{Hub, Mount};
-use crate::keys::{self, KeyFile, Keyring};
+use crate::keys::{self, KeyError, KeyFile, Keyring, SharedKeys};
 use crate::progress::Progress;
 use crate::runs::Runs;
 use crate::serve::{GuardSettings, ListenError, Listener, ListenerSettings, TlsFiles};
@@ -98,12 +98,9 @@ async fn serve(
     socket: &Path,
 ) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::new()?;
-    let keys = KeyFile::new(config.api.keys_file.value.clone());
-    let keys = Keyring::open(keys)
-        .map_err(|error| Failure::new(EXIT_CONFIG, keys::chain(&error), error.remedy()))?;
-    let keys = Arc::new(keys);
     // The database first: it may take a while, and nothing listens until the keys are known.
     let database = shared::open(&config).await?;
+    let keys = Arc::new(keyring(&config, database.as_ref()).await?);
     // The address next: without it no server needs to start.
     let listener = listen(args, &config, &keys).await?;
     let SharedStart { config, options, store } =
@@ -137,6 +134,17 @@ async fn serve(
         let reporting = crate::shared::report(database.clone(), live.clone(), stop.clone());
         background.spawn(reporting);
     }
+    // Ships until the last call has left its entry.
+    let (shipping, stop_shipping) = (TaskTracker::new(), CancellationToken::new());
+    if service.log.is_some() {
+        let (service, stop) = (Arc::clone(&service), stop_shipping.clone());
+        shipping.spawn(async move {
+            if let Some(log) = &service.log {
+                log.ship(stop).await;
+            }
+        });
+    }
+    shipping.close();
     // Commands wait for their calls, which may take as long as the whole end.
     let commands = TaskTracker::new();
     let context = ServiceContext {
@@ -198,6 +206,10 @@ async fn serve(
             tracing::warn!("a command does not take its answer and is left behind");
         }
         gateway.stop().await;
+        stop_shipping.cancel();
+        if timeout(SHIPPED_MAX, shipping.wait()).await.is_err() {
+            tracing::warn!("the last entries of the log are shipped after the next start");
+        }
         if let Some(database) = &database {
             database.close().await;
         }
@@ -216,6 +228,19 @@ async fn serve(
             Ok(ExitCode::from(EXIT_INTERRUPTED))
         }
     }
+}
+
+/// The keys of the service, from the database if there is one.
+async fn keyring(config: &Config, database: Option<&Database>) -> anyhow::Result<Keyring> {
+    let opened = match (database, &config.shared) {
+        (Some(database), Some(settings)) => {
+            let stale_max = settings.stale_max.value;
+            Keyring::open_shared(SharedKeys::new(database.clone()), stale_max).await
+        }
+        (Some(_) | None, _) => Keyring::open(KeyFile::new(config.api.keys_file.value.clone())),
+    };
+    let failed = |error: KeyError| Failure::new(EXIT_CONFIG, keys::chain(&error), error.remedy());
+    Ok(opened.map_err(failed)?)
 }
 
 /// The configuration of a service, with the registry if it is in the database.
@@ -261,6 +286,9 @@ async fn open_socket(path: &Path) -> Option<ServiceSocket> {
         }
     }
 }
+
+/// Time to ship the last entries of the log.
+const SHIPPED_MAX: Duration = Duration::from_secs(6);
 
 /// Time to send answers to calls that were cut off.
 const LAST_WORDS: Duration = Duration::from_secs(3);

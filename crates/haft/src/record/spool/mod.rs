@@ -20,7 +20,7 @@ pub use id::SpoolId;
 pub use row::{COLUMN_BYTES_MAX, ShipRow, column};
 pub use shipped::ShippedFiles;
 pub use shipper::{LogDir, Shipper};
-pub use status::ShipStatus;
+pub use status::{ShipProblem, ShipStatus};
 
 pub(super) use shipped::FileIdentity;
 

@@ -323,7 +323,8 @@ async fn entries_that_the_sink_lost_are_shipped_again() {
     let running = ship(dir.path(), &sink);
     let mut ids = append_new(&log, 2).await;
     running.flush().await;
-    let (rows, cursors) = (sink.0.lock().rows.clone(), sink.0.lock().cursors.clone());
+    let rows = sink.0.lock().rows.clone();
+    let cursors = sink.0.lock().cursors.clone();
     ids.extend(append_new(&log, 2).await);
     running.flush().await;
     sink.0.lock().rows = rows;
