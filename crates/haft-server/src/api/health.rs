@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -18,6 +19,8 @@ use utoipa_axum::routes;
 use super::{Routes, Service};
 use crate::serve::Caller;
 
+/// A problem of shipping the log is reported after this time; shorter ones end without help.
+const SHIP_PROBLEM_AFTER: Duration = Duration::from_secs(5);
 /// The length of a reason.
 const REASON_BYTES_MAX: usize = 160;
 
@@ -128,6 +131,9 @@ fn readiness(service: &Service) -> Readiness {
             note("shared".to_owned(), why.to_owned());
         }
     }
+    if let Some(problem) = not_shipped(service) {
+        note("log".to_owned(), format!("entries wait on the disk: {problem}"));
+    }
     let servers = runtime.servers();
     let is_starting = service.is_starting(&servers);
     for server in servers {
@@ -150,7 +156,8 @@ fn readiness(service: &Service) -> Readiness {
         }
     }
     let log = runtime.log_health();
-    let takes_calls = log.as_ref().is_none_or(LogHealth::is_working) || !needs_log(service);
+    let is_logged = log.as_ref().is_none_or(LogHealth::is_working) || !needs_log(service);
+    let takes_calls = is_logged && service.keys.stale_for().is_none();
     match log {
         Some(LogHealth::Failing { problem, .. }) => note("log".to_owned(), problem.problem()),
         Some(LogHealth::Working { low_space: Some(low_space), .. }) => {
@@ -166,6 +173,12 @@ fn readiness(service: &Service) -> Readiness {
         (true, false) => ReadyStatus::Degraded,
     };
     Readiness { status, reasons: Some(reasons) }
+}
+
+/// The problem of shipping the log, if it lasts.
+fn not_shipped(service: &Service) -> Option<String> {
+    let problem = service.log.as_ref()?.status()?.problem?;
+    (problem.since.elapsed() >= SHIP_PROBLEM_AFTER).then_some(problem.text)
 }
 
 impl Service {

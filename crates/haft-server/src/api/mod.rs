@@ -59,6 +59,7 @@ use crate::gateway::Mount;
 use crate::keys::Keyring;
 use crate::runs::Runs;
 use crate::serve::{BodyLimits, Caller, CheckedService, GuardSettings, HttpService, Sessions};
+pub use crate::shared_log::SharedLog;
 use crate::sign_ins::SignIns;
 use crate::telemetry::Telemetry;
 pub use direct::DirectCalls;
@@ -82,6 +83,8 @@ pub struct Service {
     pub audit: Arc<AuditLog>,
     /// The database that it shares with other replicas.
     pub shared: Option<Database>,
+    /// The execution log of all replicas.
+    pub log: Option<SharedLog>,
     /// Since when it serves.
     pub started: Timestamp,
     /// True once every eager server has been tried.
@@ -102,6 +105,7 @@ impl Service {
         let (sessions, sign_ins) = (Arc::default(), Arc::default());
         let (started, has_started) = (Timestamp::now(), AtomicBool::new(false));
         let audit = Arc::new(AuditLog::of(&live.runtime().config()));
+        let log = shared.clone().map(|database| SharedLog::new(database, live.runtime()));
         Arc::new(Self {
             live,
             keys,
@@ -111,6 +115,7 @@ impl Service {
             sign_ins,
             audit,
             shared,
+            log,
             started,
             has_started,
             is_draining: AtomicBool::new(false),

@@ -30,7 +30,7 @@ use super::{
 };
 use crate::api::{self, Service};
 use crate::gateway::{Hub, Mount};
-use crate::keys::{self, KeyFile, Keyring};
+use crate::keys::Keyring;
 use crate::progress::Progress;
 use crate::runs::Runs;
 use crate::serve::{GuardSettings, ListenError, Listener, ListenerSettings, TlsFiles};
@@ -38,7 +38,7 @@ use crate::telemetry::Telemetry;
 use first_start::First;
 pub(super) use greeting::reachable;
 pub(super) use sampling::sampler;
-use shared::SharedStart;
+use shared::{SharedStart, Shipping};
 use signals::{Signals, Wish};
 
 #[derive(Debug, Args)]
@@ -98,12 +98,9 @@ async fn serve(
     socket: &Path,
 ) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::new()?;
-    let keys = KeyFile::new(config.api.keys_file.value.clone());
-    let keys = Keyring::open(keys)
-        .map_err(|error| Failure::new(EXIT_CONFIG, keys::chain(&error), error.remedy()))?;
-    let keys = Arc::new(keys);
     // The database first: it may take a while, and nothing listens until the keys are known.
     let database = shared::open(&config, &mut signals).await?;
+    let keys = Arc::new(shared::keyring(&config, database.as_ref()).await?);
     // The address next: without it no server needs to start.
     let listener = listen(args, &config, &keys).await?;
     let SharedStart { config, options, store } =
@@ -127,6 +124,7 @@ async fn serve(
     let stop = CancellationToken::new();
     let background = TaskTracker::new();
     background.spawn(shared::report(database.clone(), live.clone(), stop.clone()));
+    let shipping = Shipping::start(&service);
     // Commands wait for their calls, which may take as long as the whole end.
     let commands = TaskTracker::new();
     let context = ServiceContext {
@@ -197,6 +195,7 @@ async fn serve(
             tracing::warn!("a command does not take its answer and is left behind");
         }
         gateway.stop().await;
+        shipping.end().await;
         shared::leave(database.as_ref()).await;
         telemetry.end().await;
     };
