@@ -19,6 +19,7 @@ mod audit;
 mod calls;
 
 mod client_python;
+mod cluster;
 mod collector;
 mod console;
 mod console_api;
@@ -52,6 +53,8 @@ mod problems;
 mod python_tools;
 mod readme;
 mod remedies;
+mod replicas;
+mod replicas_mcp;
 mod request_ids;
 mod revoked;
 mod revoked_mcp;
