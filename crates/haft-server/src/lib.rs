@@ -12,6 +12,7 @@ mod progress;
 mod quota;
 mod runs;
 pub mod serve;
+mod shared;
 mod sign_ins;
 mod stderr;
 pub mod telemetry;

@@ -13,8 +13,10 @@ mod log_capture;
 pub mod model;
 mod ordinary;
 pub mod peers;
+pub mod postgres;
 mod program;
 pub mod search;
+mod tcp_proxy;
 pub mod times;
 mod workspace;
 
@@ -23,6 +25,7 @@ pub use log_capture::LogCapture;
 pub use model::{ModelServer, Step};
 pub use ordinary::ordinary_tool;
 pub use program::{Finished, Program, Running, TRUSTED, WITHOUT_BUILTINS, WITHOUT_STATUS};
+pub use tcp_proxy::{ProxyMode, TcpProxy};
 pub use workspace::Workspace;
 
 use std::path::PathBuf;

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::run::{cargo, step};
-use crate::tools::{DENY, NEXTEST, TARPAULIN, require};
+use crate::tools::{DENY, NEXTEST, TARPAULIN, require, require_answer};
 use crate::{
     advisories, api, conformance, console, dist, docs, fuzz, instructions, modules, peers, words,
 };
@@ -12,6 +12,9 @@ use crate::{
 const COVERED: [&str; 3] =
     ["crates/haft-config/src/config/*", "crates/haft/src/registry/*", "crates/haft/src/policy/*"];
 
+/// Finds the programs of a PostgreSQL server.
+const POSTGRES: &str = "command -v initdb || ls /usr/lib/postgresql/*/bin/initdb";
+
 pub(crate) fn run() -> Result<()> {
     require("python3", "python3")?;
     require("node", "nodejs")?;
@@ -19,6 +22,8 @@ pub(crate) fn run() -> Result<()> {
     require("bwrap", "bubblewrap")?;
     require("dpkg-deb", "dpkg")?;
     require_for_faults()?;
+    // Debian does not put the programs of the server on the search path.
+    require_answer("sh", &["-c", POSTGRES], "postgresql")?;
     step(&mut cargo(&["fmt", "--all", "--check"]))?;
     modules::check()?;
     api::check()?;
@@ -26,7 +31,9 @@ pub(crate) fn run() -> Result<()> {
     words::check()?;
     step(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]))?;
     peers::install()?;
-    step(NEXTEST.command()?.args(["nextest", "run", "--workspace", "--no-fail-fast"]))?;
+    let mut tests = NEXTEST.command()?;
+    tests.args(["nextest", "run", "--workspace", "--no-fail-fast"]);
+    step(tests.env("HAFT_TEST_POSTGRES", "required"))?;
     step(&mut cargo(&["test", "--doc", "--workspace", "--quiet"]))?;
     let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
     step(doc.env("RUSTDOCFLAGS", "--deny warnings"))?;

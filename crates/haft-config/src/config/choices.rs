@@ -270,3 +270,23 @@ choice! {
         Caller = "caller",
     }
 }
+
+choice! {
+    /// The place of a registry's documents.
+    pub enum StoreKind("a place for the registry") {
+        /// Two files in `registry.dir`.
+        Files = "files",
+        /// The database of `shared`.
+        Shared = "shared",
+    }
+}
+
+choice! {
+    /// The time at which the tables of the database are created and changed.
+    pub enum Migrate("a time to migrate") {
+        /// At the start of `haft serve`, if needed.
+        Auto = "auto",
+        /// Only by `haft shared migrate`.
+        Manual = "manual",
+    }
+}

@@ -148,7 +148,10 @@ fn finish(
         without_broken(sources, options, unresolved, &base, &problems)?
     };
     config.take_keys(&options.environment);
-    config.registry_dir = config.registry_dir.or_else(|| named_registry(options));
+    // A folder of files is not a registry of several replicas.
+    if config.shared.is_none() {
+        config.registry_dir = config.registry_dir.or_else(|| named_registry(options));
+    }
     if let Some(Err((problem, remedy))) = options.accept.as_ref().map(|accept| accept(&config)) {
         let file = config.files.first().map_or_else(|| "".into(), |file| file.name.clone());
         let place = Place::whole(file);
@@ -298,9 +301,16 @@ fn registries(
             })
             .collect(),
     };
+    let is_shared = is_shared(sources, options);
     let mut folders = Vec::new();
     for (folder, place, base) in named {
         let path = base.join(&folder.text);
+        // The files of the folder are not used, and its documents are there only if the caller has read them.
+        if is_shared {
+            let is_given = |registry: &RegistryTexts| registry.dir == path;
+            folders.extend(options.registry.as_ref().is_some_and(is_given).then_some(path));
+            continue;
+        }
         if options.allows_missing_registry && is_missing_registry(&path) {
             continue;
         }
@@ -316,6 +326,17 @@ fn registries(
         );
     }
     folders
+}
+
+/// The variable that overrides `registry.store`.
+const REGISTRY_STORE: &str = "HAFT__REGISTRY__STORE";
+
+/// Returns true if the registry is in a database. Looked up before anything is compiled, because a registry is opened before.
+fn is_shared(sources: &[Source], options: &LoadOptions<'_>) -> bool {
+    let variable = options.environment.get(REGISTRY_STORE).map(String::as_str);
+    let native = sources.iter().filter(|source| source.dialect == Dialect::Native);
+    let in_file = native.filter_map(|source| source.root.get("registry")?.get("store")?.as_text());
+    variable.or(in_file.last()) == Some("shared")
 }
 
 /// Returns true if there is no folder, or an empty one.

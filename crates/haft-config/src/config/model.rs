@@ -13,7 +13,7 @@ use super::bytes::FreeSpace;
 use super::call_limits::LimitSettings;
 use super::choices::{
     Approval, Background, ConnectFailure, InheritEnv, ListChanged, LogSync, Mode, NameCollision,
-    OnLimit, OnLogFailure, Protocol, RuntimeViolation, Sampling, Start, ToolPrefix,
+    OnLimit, OnLogFailure, Protocol, RuntimeViolation, Sampling, Start, StoreKind, ToolPrefix,
 };
 use super::expand::VariableUse;
 use super::gateway::{GatewayConfig, Profile};
@@ -28,6 +28,7 @@ use super::sandbox::SandboxConfig;
 use super::secret::{Masked, Opaque, Secret, ServerUrl};
 use super::select::SelectConfig;
 use super::service::{ApiConfig, PolicyConfig, TelemetryConfig};
+use super::shared::SharedConfig;
 use super::tool_overrides::ToolOverrides;
 use crate::definition::ToolDefinition;
 
@@ -46,6 +47,10 @@ pub struct Config {
     pub local: Vec<LocalTool>,
     /// The registry's folder, if configured.
     pub registry_dir: Option<Setting<PathBuf>>,
+    /// The place of the registry's documents.
+    pub registry_store: Setting<StoreKind>,
+    /// The database that several replicas share, if configured.
+    pub shared: Option<Box<SharedConfig>>,
     /// The execution log.
     pub log: LogConfig,
     /// Limits on what clients, servers, models and files send, and on what is in flight.

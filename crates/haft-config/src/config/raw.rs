@@ -6,7 +6,7 @@ use super::bytes::{ByteCount, FreeSpace};
 use super::call_limits::{Burst, Quota, Rate};
 use super::choices::{
     Approval, ConnectFailure, InheritEnv, ListChanged, LogSync, Mode, NameCollision, OnLimit,
-    OnLogFailure, Protocol, RuntimeViolation, Sampling, Start, ToolPrefix, Transport,
+    OnLogFailure, Protocol, RuntimeViolation, Sampling, Start, StoreKind, ToolPrefix, Transport,
     UnresolvedEnv,
 };
 use super::dialect::RawLocalTool;
@@ -20,6 +20,7 @@ use super::raw_oauth::RawOauth;
 use super::raw_rules::FlowLabel;
 use super::raw_sandbox::SandboxEntry;
 use super::raw_service::{RawApi, RawPolicy, RawTelemetry};
+use super::raw_shared::RawShared;
 use super::read::{Named, record};
 use super::tool_overrides::FixedValue;
 
@@ -56,6 +57,8 @@ record! {
         policy("policy"): RawPolicy,
         /// The export of traces.
         telemetry("telemetry"): RawTelemetry,
+        /// The PostgreSQL database that several replicas of `haft serve` share. Without it, state is in files.
+        shared("shared"): RawShared,
         /// The toolbox as an MCP server: `haft mcp`, and `/mcp` of `haft serve`.
         gateway("gateway"): RawGateway,
         /// Parts of the toolbox by name, each a separate MCP server: `haft mcp --profile NAME`, and
@@ -260,8 +263,10 @@ record! {
 record! {
     /// `registry`.
     pub struct RawRegistry("`registry`", Reject) {
-        /// The folder that holds `tools.json`, `mcp.json` and the scripts.
+        /// The folder that holds `tools.json`, `mcp.json` and the scripts; with `store: shared` the scripts only.
         dir("dir"): Text,
+        /// The place of the two documents: `files` (the default: in `dir`) or `shared` (in the database of `shared`).
+        store("store"): StoreKind,
     }
 }
 

@@ -9,6 +9,7 @@ use axum::{Extension, Json};
 use haft::config::choices::{OnLogFailure, Start};
 use haft::record::LogHealth;
 use haft::{ServerInfo, ServerState};
+use haft_postgres::DatabaseHealth;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -60,7 +61,7 @@ enum ReadyStatus {
 /// One thing that does not work.
 #[derive(Debug, Serialize, ToSchema)]
 struct Reason {
-    /// The part: `log`, `configuration`, `keys`, `server:NAME`.
+    /// The part: `log`, `configuration`, `keys`, `shared` (the database), `server:NAME`.
     what: String,
     /// Why.
     why: String,
@@ -111,6 +112,17 @@ fn readiness(service: &Service) -> Readiness {
     }
     if let Some(trouble) = service.keys.last_error() {
         note("keys".to_owned(), trouble);
+    }
+    if let Some(database) = &service.shared {
+        let DatabaseHealth { age, problem, lost_commits } = database.health();
+        if let Some((problem, _)) = problem {
+            let age = age.as_secs();
+            note("shared".to_owned(), format!("last confirmed {age} s ago: {problem}"));
+        }
+        if lost_commits {
+            let why = "the database lost commits within the last hour, as in a failover";
+            note("shared".to_owned(), why.to_owned());
+        }
     }
     let servers = runtime.servers();
     let is_starting = service.is_starting(&servers);

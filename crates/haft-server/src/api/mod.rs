@@ -54,6 +54,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn_with_state;
 use axum::routing::get;
 use haft::live::Live;
+use haft_postgres::Database;
 use jiff::Timestamp;
 use utoipa_axum::router::OpenApiRouter;
 
@@ -86,6 +87,8 @@ pub struct Service {
     pub sign_ins: Arc<SignIns>,
     /// The log of admin actions.
     pub audit: Arc<AuditLog>,
+    /// The database that it shares with other replicas.
+    pub shared: Option<Database>,
     /// The other replicas, if the service has several.
     pub peers: Option<Peers>,
     /// Since when it serves.
@@ -96,15 +99,21 @@ pub struct Service {
 
 impl Service {
     /// A service for a toolbox whose calls `telemetry` observes.
-    pub fn new(live: Live, keys: Arc<Keyring>, telemetry: Arc<Telemetry>) -> Arc<Self> {
-        Self::of_replica(live, keys, telemetry, None)
+    pub fn new(
+        live: Live,
+        keys: Arc<Keyring>,
+        telemetry: Arc<Telemetry>,
+        shared: Option<Database>,
+    ) -> Arc<Self> {
+        Self::of_replica(live, keys, telemetry, shared, None)
     }
 
-    /// The same, as one of several replicas if there are `peers`.
+    /// The same as one of several replicas, which reach each other.
     pub fn of_replica(
         live: Live,
         keys: Arc<Keyring>,
         telemetry: Arc<Telemetry>,
+        shared: Option<Database>,
         peers: Option<Peers>,
     ) -> Arc<Self> {
         let runs = Runs::of_replica(peers.as_ref().map(Peers::own).unwrap_or_default());
@@ -119,6 +128,7 @@ impl Service {
             sessions,
             sign_ins,
             audit,
+            shared,
             peers,
             started,
             has_started,

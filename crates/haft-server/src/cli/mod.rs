@@ -38,6 +38,7 @@ mod serve;
 mod servers;
 mod service;
 mod sessions;
+mod shared;
 mod status;
 mod toolbox;
 mod tools;
@@ -221,6 +222,9 @@ enum Command {
     /// Create, list, rotate and revoke the keys of the HTTP service
     #[command(subcommand)]
     Keys(keys::KeysCommand),
+    /// Migrate, show, fill and save the database that several replicas share
+    #[command(subcommand)]
+    Shared(shared::SharedCommand),
     /// Show what admins did: changes of tools, servers and keys, approvals, sign-ins
     Audit(audit::AuditArgs),
     /// Explain which rule decided on a call, and by which values
@@ -264,6 +268,7 @@ impl Command {
             Self::Check(_)
             | Self::Config(_)
             | Self::Keys(_)
+            | Self::Shared(_)
             | Self::Audit(_)
             | Self::Why(_)
             | Self::Policy(_)
@@ -343,6 +348,7 @@ fn dispatch(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
         Command::Uninstall(args) => install::uninstall(global, &args),
         Command::Import(args) => import::run(global, &args),
         Command::Keys(command) => keys::run(global, &command),
+        Command::Shared(command) => shared::run(global, &command),
         Command::Audit(args) => audit::run(global, args),
         Command::Why(args) => why::run(global, &args),
         Command::Policy(command) => policy::run(global, &command),

@@ -128,7 +128,7 @@ impl Replica {
         let peers = Peers::new(Arc::new(table)).unwrap();
         let signing = SigningKeys::new([[5; 32]]).unwrap();
         let gateway = Mount::of_replica(live.runtime().clone(), hub, peers.clone(), signing);
-        let service = Service::of_replica(live.clone(), keys, telemetry, Some(peers));
+        let service = Service::of_replica(live.clone(), keys, telemetry, None, Some(peers));
         let stop = CancellationToken::new();
         let service = api::http_service(&service, &GuardSettings::default(), Some(gateway));
         TaskTracker::new().spawn(listener.serve(service, stop.clone()));

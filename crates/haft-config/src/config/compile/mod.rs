@@ -13,6 +13,7 @@ mod sandbox;
 mod select;
 mod server;
 mod service;
+mod shared;
 mod tool;
 mod tool_overrides;
 
@@ -75,10 +76,8 @@ pub(super) fn compile(
     let local: Vec<_> =
         local.into_iter().filter_map(|tool| local::compile(tool, sandbox, problems)).collect();
     warn_if_unlisted(&files, &tools, &local, problems);
-    let registry_dir = config
-        .registry
-        .and_then(|registry| registry.value.dir)
-        .map(|dir| explicit(dir, |dir| base.join(dir.text)));
+    let shared::Registry { dir: registry_dir, store: registry_store } =
+        shared::registry(config.registry, base, config.shared.is_some(), problems);
     let state_dir = path(config.state_dir, base, STATE_DIR);
     let profiles = gateway::profiles(config.profiles, &names, problems);
     let known = rules::Known {
@@ -95,6 +94,8 @@ pub(super) fn compile(
         tools,
         local,
         registry_dir,
+        registry_store,
+        shared: shared::shared(config.shared, base, problems),
         log: log(config.log.map(|at| at.value), base, problems),
         api: service::api(config.api.map(|at| at.value), base, &state_dir.value, problems),
         policy,
@@ -119,6 +120,7 @@ pub(super) fn compile(
         left_out: LeftOut::default(),
     };
     sandbox::refuse_own_files(&config, problems);
+    shared::check(&config, problems);
     config
 }
 

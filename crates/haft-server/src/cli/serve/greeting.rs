@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use haft::config::Config;
+use haft::config::choices::StoreKind;
 use haft::record::RecordSource;
 use haft::{ServerInfo, ServerState, ToolInfo};
 use serde_json::{Value, json};
@@ -81,7 +82,14 @@ fn lines(
             format!("{address} (every address of this machine; the lines above name one of them)");
         lines.push(("listening", all));
     }
+    if let (Some(shared), Some(database)) = (&config.shared, &service.shared) {
+        let (url, number) = (shared.url.value.shown(), database.replica_number());
+        lines.push(("shared", format!("{url}, replica {}", number.unwrap_or_default())));
+    }
     lines.push(match &config.registry_dir {
+        Some(dir) if config.registry_store.value == StoreKind::Shared => {
+            ("registry", format!("in the database; scripts in {}", dir.value.display()))
+        }
         Some(dir) => ("registry", dir.value.display().to_string()),
         None => {
             ("registry", "none: set `registry: {dir: ./tools}` to change tools over the API".into())

@@ -4,6 +4,7 @@ mod first_start;
 mod greeting;
 mod notify;
 mod sampling;
+pub(super) mod shared;
 mod signals;
 
 use std::net::SocketAddr;
@@ -14,9 +15,10 @@ use std::time::Duration;
 
 use clap::Args;
 use haft::config::LoadOptions;
-use haft::live::Live;
+use haft::live::{Live, RegistryStore};
 use haft::record::LogHealth;
 use haft::{Config, HumanInbox, Runtime};
+use haft_postgres::Database;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -100,8 +102,12 @@ async fn serve(
     let keys = Keyring::open(keys)
         .map_err(|error| Failure::new(EXIT_CONFIG, keys::chain(&error), error.remedy()))?;
     let keys = Arc::new(keys);
-    // The address first: without it no server needs to start.
+    // The database first: it may take a while, and nothing listens until the keys are known.
+    let database = shared::open(&config).await?;
+    // The address next: without it no server needs to start.
     let listener = listen(args, &config, &keys).await?;
+    let SharedStart { config, options, store } =
+        join(database.as_ref(), config, options, listener.local_addr()).await?;
     let api = &config.api;
     let grace = api.shutdown_grace.value;
     let guard = GuardSettings {
@@ -110,19 +116,45 @@ async fn serve(
     };
     let telemetry = Telemetry::start(&config.telemetry)
         .map_err(|error| Failure::new(EXIT_CONFIG, error.to_string(), error.remedy()))?;
-    let inbox = HumanInbox::default();
+    let replica = database.as_ref().and_then(Database::replica_number).unwrap_or_default();
+    let replica = ReplicaNumber::new(replica);
+    let inbox = HumanInbox::of_replica(replica);
     // From the start on: a server may ask while it is being connected.
     let _attending = inbox.attend();
     let hub = Hub::with_inbox(inbox.clone());
     hub.set_sampler(sampler(&config.agent));
     let asked = (hub.clone(), inbox);
     let callers = Arc::clone(&keys);
-    let runtime = start(config, &mut signals, Arc::clone(&telemetry), callers, asked).await?;
-    let gateway = Mount::new(runtime.clone(), hub.clone());
-    let live = Live::follow(runtime, options);
-    let service = Service::new(live.clone(), Arc::clone(&keys), Arc::clone(&telemetry));
+    let runtime =
+        start(config, &mut signals, Arc::clone(&telemetry), callers, asked, replica).await?;
+    let peers = match &database {
+        Some(database) => Some(shared::peers(database).await?),
+        None => None,
+    };
+    let (gateway, peers) = match peers {
+        Some((peers, signing_keys)) => {
+            let (runtime, hub) = (runtime.clone(), hub.clone());
+            (Mount::of_replica(runtime, hub, peers.clone(), signing_keys), Some(peers))
+        }
+        None => (Mount::new(runtime.clone(), hub.clone()), None),
+    };
+    let live = match store {
+        Some(store) => Live::with_store(runtime, options, Some(store)),
+        None => Live::follow(runtime, options),
+    };
+    let service = Service::of_replica(
+        live.clone(),
+        Arc::clone(&keys),
+        Arc::clone(&telemetry),
+        database.clone(),
+        peers,
+    );
     let stop = CancellationToken::new();
     let background = TaskTracker::new();
+    if let Some(database) = &database {
+        let reporting = crate::shared::report(database.clone(), live.clone(), stop.clone());
+        background.spawn(reporting);
+    }
     // Commands wait for their calls, which may take as long as the whole end.
     let commands = TaskTracker::new();
     let context = ServiceContext {
@@ -184,6 +216,9 @@ async fn serve(
             tracing::warn!("a command does not take its answer and is left behind");
         }
         gateway.stop().await;
+        if let Some(database) = &database {
+            database.close().await;
+        }
         telemetry.end().await;
     };
     tokio::select! {
@@ -199,6 +234,30 @@ async fn serve(
             Ok(ExitCode::from(EXIT_INTERRUPTED))
         }
     }
+}
+
+/// The configuration of a service, with the registry if it is in the database.
+struct SharedStart {
+    config: Config,
+    options: LoadOptions<'static>,
+    store: Option<Arc<dyn RegistryStore>>,
+}
+
+/// Joins the replicas of a shared service, and loads its registry.
+async fn join(
+    database: Option<&Database>,
+    config: Config,
+    options: LoadOptions<'static>,
+    listening: SocketAddr,
+) -> anyhow::Result<SharedStart> {
+    let Some(database) = database else { return Ok(SharedStart { config, options, store: None }) };
+    shared::join(database, &config, listening).await?;
+    Ok(match shared::registry(database, &config, options.clone()).await? {
+        Some(shared::SharedRegistry { store, config, options }) => {
+            SharedStart { config, options, store: Some(store) }
+        }
+        None => SharedStart { config, options, store: None },
+    })
 }
 
 /// Opens the socket for commands of the same user. Without it they start the servers themselves.
@@ -251,6 +310,7 @@ async fn start(
     telemetry: Arc<Telemetry>,
     keys: Arc<Keyring>,
     (hub, inbox): (Hub, HumanInbox),
+    replica: ReplicaNumber,
 ) -> anyhow::Result<Runtime> {
     let (progress, cancel) = (Progress::on_stderr(), CancellationToken::new());
     let (watch, clients) = (progress.clone(), hub.clone());
@@ -261,6 +321,7 @@ async fn start(
         .served()
         .server_handler(hub)
         .inbox(inbox)
+        .replica(replica)
         .callers(keys)
         .observe(move |call| telemetry.observe(call))
         .watch_servers(move |server, health| {
