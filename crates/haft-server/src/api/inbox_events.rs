@@ -48,7 +48,9 @@ pub(super) async fn events(
             let feed = MergedFeed::new(feed, live, PeerEvents::open(peers, request));
             stream::unfold(feed, async |mut feed| Some((feed.next().await?, feed))).boxed()
         }
-        None => stream::unfold(feed, async |mut feed| Some((feed.next().await?.sent(), feed))).boxed(),
+        None => {
+            stream::unfold(feed, async |mut feed| Some((feed.next().await?.sent(), feed))).boxed()
+        }
     };
     Sse::new(events.map(Ok)).keep_alive(KeepAlive::new().interval(ALIVE_EVERY))
 }

@@ -155,10 +155,9 @@ impl Change {
                 items.into_iter().map(other).collect::<Option<_>>().map(Self::Open)
             }
             "asked" => other(raw()?).map(|(id, item)| Self::Asked(id, item)),
-            "closed" => Some(Self::Closed(
-                id_of(&*raw()?)?,
-                Event::default().event("closed").data(data),
-            )),
+            "closed" => {
+                Some(Self::Closed(id_of(&*raw()?)?, Event::default().event("closed").data(data)))
+            }
             _ => None,
         }
     }

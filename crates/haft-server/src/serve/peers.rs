@@ -170,7 +170,7 @@ impl Peers {
         bytes_max: usize,
     ) -> Vec<(ReplicaNumber, Result<Bytes, Gone>)> {
         let until = Instant::now() + GATHER_TIMEOUT;
-        let answers = self.live().into_iter().map(async |to| {
+        let answers = self.live().into_iter().map(|to| async move {
             let answer = timeout_at(until, self.whole(to, request, bytes_max)).await;
             (to, answer.unwrap_or(Err(Gone)))
         });

@@ -56,7 +56,6 @@ impl Replicas for Table {
 /// Three replicas with the same keys.
 pub(crate) struct Cluster {
     pub(crate) replicas: Vec<Replica>,
-    pub(crate) admin: String,
     pub(crate) keys: KeyFile,
     addresses: Addresses,
     _folder: Workspace,
@@ -87,7 +86,7 @@ impl Cluster {
             addresses.lock().unwrap().insert(number, replica.url.as_str().into());
             replicas.push(replica);
         }
-        Self { replicas, admin, keys, addresses, _folder: folder }
+        Self { replicas, keys, addresses, _folder: folder }
     }
 
     /// Changes the address of a replica; without one it counts as dead.
@@ -113,9 +112,12 @@ impl Replica {
         let wait = FunctionTool::new("wait", "Waits.", schema.clone(), |_: Value, _| {
             std::future::pending::<Result<ToolOutput, _>>()
         });
-        let place = FunctionTool::new("where", "Names its replica.", schema, move |_: Value, _| {
-            async move { Ok(ToolOutput::from_text(number.to_string())) }
-        });
+        let place = FunctionTool::new(
+            "where",
+            "Names its replica.",
+            schema,
+            move |_: Value, _| async move { Ok(ToolOutput::from_text(number.to_string())) },
+        );
         let hub = Hub::with_inbox(inbox.clone());
         let builder = Runtime::builder(config).tool(wait).tool(place).replica(table.own());
         let builder = builder.inbox(inbox).server_handler(hub.clone());

@@ -16,6 +16,7 @@ mod attack_registry;
 mod attack_secrets;
 mod attack_stderr;
 mod audit;
+mod balancer;
 mod calls;
 
 mod client_python;
@@ -70,6 +71,7 @@ mod served;
 mod shared_outage;
 mod shared_registry;
 mod shared_replicas;
+mod shared_routing;
 mod shared_support;
 mod shutdown;
 mod start;

@@ -119,7 +119,8 @@ async fn the_owner_decides_what_a_key_may_see() {
         let call = only(second, "/api/v1/calls", "calls").await;
         let path = path_of("/api/v1/calls", &call["execution_id"]);
         let list = async |key: &str| {
-            answer(second.request_as(key, Method::GET, "/api/v1/calls")).await.json()["calls"].clone()
+            answer(second.request_as(key, Method::GET, "/api/v1/calls")).await.json()["calls"]
+                .clone()
         };
         assert_eq!((list(&bob).await, list(&ada).await), (json!([]), json!([call])));
         let denied = answer(second.request_as(&bob, Method::DELETE, &path)).await;

@@ -90,7 +90,10 @@ async fn a_session_works_at_every_replica_until_it_is_deleted() {
         let log = replica.get("/api/v1/log").await.json();
         sessions.push(log["calls"][0]["session"].clone());
     }
-    assert!(sessions[0].is_string() && sessions.iter().all(|it| *it == sessions[0]), "{sessions:?}");
+    assert!(
+        sessions[0].is_string() && sessions.iter().all(|it| *it == sessions[0]),
+        "{sessions:?}"
+    );
 
     let request = cluster.replicas[1].request(Method::DELETE, "/mcp");
     let deleted = answer(request.header("mcp-session-id", &session)).await;

@@ -54,7 +54,8 @@ async fn a_change_that_cannot_be_settled_is_reported_as_unknown() {
     // A lock lets the change reach the database, and keeps its response.
     let lock = "begin; lock table haft.registry_history; select pg_sleep(60)";
     let holder = test.background_sql(lock);
-    let changing = one.post("/api/v1/tools", &tool("greet", "greet.py"));
+    let entry = tool("greet", "greet.py");
+    let changing = one.post("/api/v1/tools", &entry);
     let breaking = async {
         until("the change waits", async || {
             let waits = "select count(*) from pg_locks where not granted";

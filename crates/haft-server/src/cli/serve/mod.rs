@@ -17,7 +17,7 @@ use clap::Args;
 use haft::config::LoadOptions;
 use haft::live::{Live, RegistryStore};
 use haft::record::LogHealth;
-use haft::{Config, HumanInbox, Runtime};
+use haft::{Config, HumanInbox, ReplicaNumber, Runtime};
 use haft_postgres::Database;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
