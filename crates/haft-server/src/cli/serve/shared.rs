@@ -7,6 +7,7 @@ use std::time::Duration;
 use haft::config::choices::StoreKind;
 use haft::config::{LoadOptions, RegistryTexts};
 use haft::live::{Documents, Live, RegistryStore, Stored};
+use haft::mcp_server::SigningKeys;
 use haft::{Config, Runtime};
 use haft_postgres::{Database, DatabaseError};
 use tokio::time::timeout;
@@ -17,8 +18,10 @@ use super::signals::Signals;
 use crate::api::Service;
 use crate::cli::toolbox::Interrupted;
 use crate::cli::{EXIT_CONFIG, EXIT_CONNECT, Failure, load};
+use crate::gateway::{Hub, Mount};
 use crate::keys::{self, KeyError, KeyFile, Keyring, SharedKeys};
-use crate::shared;
+use crate::serve::Peers;
+use crate::shared::{self, SharedReplicas};
 
 /// Time to ship the last entries of the log.
 const SHIPPED_MAX: Duration = Duration::from_secs(5);
@@ -122,6 +125,33 @@ pub(super) fn follow(
         Some(store) => Live::with_store(runtime, options, Some(store)),
         None => Live::follow(runtime, options),
     }
+}
+
+/// The endpoint for MCP clients, with the way to the other replicas if there are some.
+pub(super) async fn gateway(
+    database: Option<&Database>,
+    runtime: &Runtime,
+    hub: &Hub,
+) -> anyhow::Result<(Mount, Option<Peers>)> {
+    let (runtime, hub) = (runtime.clone(), hub.clone());
+    let Some(database) = database else { return Ok((Mount::new(runtime, hub), None)) };
+    let (peers, signing_keys) = peers(database).await?;
+    Ok((Mount::of_replica(runtime, hub, peers.clone(), signing_keys), Some(peers)))
+}
+
+/// The way to the other replicas, and the keys that all of them sign with.
+async fn peers(database: &Database) -> anyhow::Result<(Peers, SigningKeys)> {
+    let keys = database.signing_keys().await.map_err(failure)?;
+    let keys = SigningKeys::new(keys).map_err(|error| {
+        let problem = format!("the table `haft.signing_key` cannot be used: {error}");
+        Failure::new(EXIT_CONFIG, problem, "restore the rows that `haft shared migrate` created")
+    })?;
+    let replicas = SharedReplicas::of(database);
+    let peers = Peers::new(Arc::new(replicas)).map_err(|error| {
+        let problem = format!("there is no HTTP client for the other replicas: {error}");
+        Failure::new(EXIT_CONFIG, problem, "see that the certificates of the system can be read")
+    })?;
+    Ok((peers, keys))
 }
 
 /// Reports the state of a replica until `stop`.
