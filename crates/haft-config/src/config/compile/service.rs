@@ -17,11 +17,14 @@ use crate::config::service::{ApiConfig, CommandPattern, PolicyConfig, TelemetryC
 
 /// The default port of `haft serve`.
 const PORT: u16 = 7300;
+/// Time in which a load balancer notices that a replica ends.
+const DRAIN_DELAY: Duration = Duration::from_secs(5);
 
 pub(super) fn api(
     raw: Option<RawApi>,
     base: &Path,
     state_dir: &Path,
+    has_shared: bool,
     problems: &mut Problems,
 ) -> ApiConfig {
     let RawApi {
@@ -48,7 +51,11 @@ pub(super) fn api(
         tls: tls.and_then(|tls| tls_files(tls, base, problems)),
         allowed_hosts: pick(hosts, Vec::new()),
         allowed_origins: pick(origins, Vec::new()),
-        drain_delay: pick(drain_delay.map(span), Duration::ZERO),
+        // Without other replicas, no balancer has a better place for requests.
+        drain_delay: pick(
+            drain_delay.map(span),
+            if has_shared { DRAIN_DELAY } else { Duration::ZERO },
+        ),
         shutdown_grace: pick(shutdown_grace.map(span), Duration::from_secs(10)),
     }
 }

@@ -30,7 +30,7 @@ use super::{
     EXIT_CONFIG, EXIT_INTERRUPTED, EXIT_RUNTIME, Failure, Global, block_on, count, load, log_times,
 };
 use crate::api::{self, Service};
-use crate::gateway::{Hub, Mount};
+use crate::gateway::Hub;
 use crate::keys::Keyring;
 use crate::progress::Progress;
 use crate::runs::Runs;
