@@ -91,6 +91,25 @@ struct Search {
 }
 
 impl Kind {
+    /// The value that the operation requires or returns.
+    pub fn expected(&self) -> Value {
+        match *self {
+            Self::Read(value) => value,
+            Self::Written { expected, .. }
+            | Self::Refused { expected }
+            | Self::Unknown { expected, .. } => expected,
+        }
+    }
+
+    /// The value that the operation sets.
+    pub fn new_value(&self) -> Value {
+        match *self {
+            Self::Read(value) => value,
+            Self::Refused { expected } => expected,
+            Self::Written { new, .. } | Self::Unknown { new, .. } => new,
+        }
+    }
+
     fn is_certain(&self) -> bool {
         match self {
             Self::Read(_) | Self::Written { .. } | Self::Refused { .. } => true,

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::Failure;
-use crate::client::{Request, Target};
+use crate::client::{Request, Target, status_of};
 
 /// Tasks that call.
 const CALLERS: u64 = 4;
@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(40);
 /// The script of the tool: appends the nonce to a file that all replicas share.
 pub(crate) fn script(record: &Path) -> String {
     format!(
-        "def record(nonce: str) -> str:\n    with open({:?}, 'a') as file:\n        file.write(nonce + '\\n')\n    return nonce\n",
+        "def record(args):\n    with open({:?}, 'a') as file:\n        file.write(args['nonce'] + '\\n')\n    return args\n",
         record.display().to_string()
     )
 }
@@ -88,10 +88,7 @@ async fn call(target: &Target, calls: &Mutex<Calls>, nonce: String) {
     let body = json!({"arguments": {"nonce": nonce}});
     let answer = target.post("/tools/record/call", &body).await;
     let mut calls = calls.lock();
-    let word = match &answer {
-        Ok(answer) => format!("call: {}", answer.status.as_u16()),
-        Err(_) => "call: no answer".to_owned(),
-    };
+    let word = format!("call: {}", status_of(&answer));
     *calls.counts.entry(word).or_default() += 1;
     if let Ok(answer) = answer
         && answer.body.get("status").and_then(Value::as_str) == Some("success")
@@ -105,6 +102,9 @@ impl Calls {
     /// Everything in which the rows of the log differ from the calls.
     pub(crate) fn problems(&self, rows: &[Row], recorded: &BTreeSet<String>) -> Vec<String> {
         let mut problems = Vec::new();
+        if self.answered.is_empty() {
+            problems.push("no call succeeded".to_owned());
+        }
         let mut by_nonce: BTreeMap<&str, Vec<&Row>> = BTreeMap::new();
         for row in rows {
             by_nonce.entry(&row.nonce).or_default().push(row);

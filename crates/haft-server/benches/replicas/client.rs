@@ -89,6 +89,14 @@ impl Target {
     }
 }
 
+/// The status of an answer, for a report.
+pub(crate) fn status_of(answer: &Result<Answer, String>) -> String {
+    match answer {
+        Ok(answer) => answer.status.as_u16().to_string(),
+        Err(_) => "no answer".to_owned(),
+    }
+}
+
 /// The error with its causes.
 fn chain(error: &reqwest::Error) -> String {
     let mut text = error.to_string();

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use testkit::Random;
 use tokio::time::sleep;
 
-use crate::client::{Request, Target};
+use crate::client::{Request, Target, status_of};
 
 /// Time after which a revoked key must be refused everywhere.
 const REVOKED_MAX: Duration = Duration::from_secs(1);
@@ -64,13 +64,13 @@ impl Keys {
             }
             Ok(_) | Err(_) => None,
         };
-        self.count("created", key.is_some());
+        self.count(&format!("creation: {}", status_of(&created)));
         let Some(key) = key else { return };
         let path = format!("/keys/{name}");
         let request = Request { path: &path, ..Request::default() };
         let revoked = random.choose(replicas).send(Method::DELETE, request).await;
+        self.count(&format!("revocation: {}", status_of(&revoked)));
         let is_revoked = revoked.is_ok_and(|answer| answer.status.is_success());
-        self.count("revoked", is_revoked);
         if !is_revoked {
             return;
         }
@@ -83,7 +83,7 @@ impl Keys {
             if let Ok(answer) = answer
                 && is_connected
             {
-                self.count("refused after 1 s", answer.status == StatusCode::UNAUTHORIZED);
+                self.count(&format!("use after 1 s: {}", answer.status.as_u16()));
                 if answer.status.is_success() {
                     self.problems.push(format!("replica {index} accepts `{name}` after 1 s"));
                 }
@@ -91,8 +91,7 @@ impl Keys {
         }
     }
 
-    fn count(&mut self, word: &str, is_success: bool) {
-        let word = if is_success { word.to_owned() } else { format!("not {word}") };
+    fn count(&mut self, word: &str) {
         *self.counts.entry(format!("key: {word}")).or_default() += 1;
     }
 }

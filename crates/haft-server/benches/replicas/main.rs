@@ -21,6 +21,8 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 fn main() -> Result<ExitCode, Failure> {
     // Cargo passes `--bench` to every benchmark.
     let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
+    // The client requires a provider of TLS, which no request uses. It is an error only if one is already installed.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     match args.next().as_deref() {
         Some("chaos") => {

@@ -13,7 +13,7 @@ use testkit::linear::{self, Kind, Operation};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use crate::client::{Answer, Request, RunClock, Target};
+use crate::client::{Answer, Request, RunClock, Target, status_of};
 
 /// Entries that are written.
 const ENTRIES: [usize; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
@@ -21,6 +21,8 @@ const ENTRIES: [usize; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
 const WRITERS: usize = 8;
 /// Pause of a writer between two writes.
 const PAUSE: Duration = Duration::from_millis(60);
+/// Distance of the operations that are shown around one that nothing explains.
+const NEAR: Duration = Duration::from_millis(500);
 /// Attempts at the set-up, while the replicas start.
 const SET_UP_TRIES: usize = 100;
 
@@ -139,10 +141,7 @@ impl Workload {
             Ok(_) => None,
             Err(_) => Some(Kind::Unknown { expected, new }),
         };
-        let word = match &answer {
-            Ok(answer) => format!("write: {}", answer.status.as_u16()),
-            Err(_) => "write: no answer".to_owned(),
-        };
+        let word = format!("write: {}", status_of(&answer));
         self.note(entry, word, kind.map(|kind| Operation { began, ended, kind }));
     }
 
@@ -154,10 +153,7 @@ impl Workload {
             Ok(answer) if answer.status.is_success() => value_in(answer).zip(answer.etag.clone()),
             Ok(_) | Err(_) => None,
         };
-        let word = match &answer {
-            Ok(answer) => format!("read: {}", answer.status.as_u16()),
-            Err(_) => "read: no answer".to_owned(),
-        };
+        let word = format!("read: {}", status_of(&answer));
         let operation =
             found.as_ref().map(|(value, _)| Operation { began, ended, kind: Kind::Read(*value) });
         self.note(entry, word, operation);
@@ -180,11 +176,27 @@ fn is_unknown(answer: &Answer) -> bool {
     answer.body.get("code").and_then(Value::as_str) == Some("OutcomeUnknown")
 }
 
+/// The operations around one, a line each.
+fn near(operations: &[Operation], at: &Operation) -> String {
+    let mut near: Vec<&Operation> = operations
+        .iter()
+        .filter(|it| {
+            it.began.abs_diff(at.began) < NEAR || it.kind.new_value() == at.kind.expected()
+        })
+        .collect();
+    near.sort_by_key(|it| it.began);
+    let lines = near.iter().map(|it| format!("  {:?} to {:?}: {:?}", it.began, it.ended, it.kind));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 impl History {
     /// Everything that no order of the operations explains.
     pub(crate) fn problems(&self) -> Vec<String> {
         let checked = self.operations.iter().map(|(entry, operations)| {
-            linear::check(0, operations).map_err(|error| format!("{}: {error}", name(*entry)))
+            linear::check(0, operations).map_err(|error| {
+                let near = near(operations, &error.operation);
+                format!("{}: {error}; operations around it:\n{near}", name(*entry))
+            })
         });
         checked.filter_map(Result::err).collect()
     }

@@ -51,6 +51,15 @@ struct PendingEdit {
     answer: oneshot::Sender<Result<EditOutcome, RegistryEditError>>,
 }
 
+/// Edits that are written together.
+struct Batch {
+    /// The documents with the edits.
+    new: Documents,
+    made: Vec<(PendingEdit, AppliedEdit)>,
+    /// Edits that fail after those before them in the batch. They are tried again when those are written.
+    deferred: Vec<PendingEdit>,
+}
+
 pub(super) async fn run(shared: Arc<Shared>, mut queue: mpsc::Receiver<WorkItem>) {
     let mut taken = Vec::new();
     loop {
@@ -89,63 +98,54 @@ impl Shared {
         let Some(store) = &self.store else {
             return answer(pending, || Err(RegistryEditError::NoRegistry));
         };
-        let mut alone: Vec<Vec<PendingEdit>> = vec![pending];
-        while let Some(pending) = alone.pop().filter(|pending| !pending.is_empty()) {
-            match self.make_together(&**store, pending).await {
-                Ok(()) => {}
-                // One edit fails the whole batch: retry each on its own, in order.
-                Err(pending) => {
-                    alone.extend(pending.into_iter().rev().map(|pending| vec![pending]));
-                }
+        let mut batches: Vec<Vec<PendingEdit>> = vec![pending];
+        while let Some(pending) = batches.pop() {
+            if !pending.is_empty() {
+                batches.extend(self.make_together(&**store, pending).await);
             }
         }
     }
 
-    /// Applies edits in one batch. Returns them if the batch fails.
+    /// Applies edits in one batch. Returns the batches that are still to be made, the next one last.
     async fn make_together(
         &self,
         store: &dyn RegistryStore,
         mut pending: Vec<PendingEdit>,
-    ) -> Result<(), Vec<PendingEdit>> {
-        let nodes_max = self.runtime.config().limits.nodes_max();
+    ) -> Vec<Vec<PendingEdit>> {
         let began = Instant::now();
         for attempt in 1.. {
-            let Stored { documents: old, revision } = match store.load().await {
+            let stored = match store.load().await {
                 Ok(stored) => stored,
                 Err(error) => {
                     answer(pending, || Err(RegistryEditError::Store(error.clone())));
-                    return Ok(());
+                    return Vec::new();
                 }
             };
-            let mut new = old.clone();
-            let mut made = Vec::new();
-            for PendingEdit { edit, answer } in pending {
-                // After the first edit the documents differ from the stored revision.
-                let at = made.is_empty().then_some(&revision);
-                let bytes = new.tools.len() + new.servers.len();
-                let edited = || edit.make(&mut new, at, nodes_max);
-                match self.may_touch(&edit).and_then(|()| heavy::in_place(bytes, edited)) {
-                    Ok(it) => made.push((PendingEdit { edit, answer }, it)),
-                    // Fails only if the caller is gone.
-                    Err(error) => drop(answer.send(Err(error))),
-                }
-            }
+            let Batch { new, made, deferred } = self.apply(&stored, pending);
             if made.is_empty() {
-                return Ok(());
+                return Vec::new();
             }
             let edits: Vec<&Edit> = made.iter().map(|(pending, _)| &pending.edit).collect();
             let scripts: Vec<UploadedScript> =
                 made.iter().filter_map(|(_, applied)| applied.script.clone()).collect();
-            match self.keep(store, (&revision, &old), new, &edits, &scripts).await {
+            let Stored { documents: old, revision } = &stored;
+            let kept = self.keep(store, (revision, old), new, &edits, &scripts).await;
+            let error = match kept {
                 Ok(revision) => {
                     for (PendingEdit { answer, .. }, AppliedEdit { what, tag, .. }) in made {
+                        // Fails only if the caller is gone.
                         let _ =
                             answer.send(Ok(EditOutcome { what, revision: revision.clone(), tag }));
                     }
-                    return Ok(());
+                    return vec![deferred];
                 }
-                Err(RegistryEditError::Store(StoreError::Conflict)) => {
-                    pending = made.into_iter().map(|(pending, _)| pending).collect();
+                Err(error) => error,
+            };
+            let mut made: Vec<PendingEdit> = made.into_iter().map(|(pending, _)| pending).collect();
+            match error {
+                RegistryEditError::Store(StoreError::Conflict) => {
+                    made.extend(deferred);
+                    pending = made;
                     if began.elapsed() > CONFLICTS_FOR {
                         break;
                     }
@@ -154,28 +154,48 @@ impl Shared {
                     }
                 }
                 // The cause is not one of the edits, and a second attempt could make a change that was made.
-                Err(RegistryEditError::Store(
+                RegistryEditError::Store(
                     error @ (StoreError::Unavailable { .. } | StoreError::Unknown { .. }),
-                )) => {
-                    let pending = made.into_iter().map(|(pending, _)| pending).collect();
-                    answer(pending, || Err(RegistryEditError::Store(error.clone())));
-                    return Ok(());
+                ) => {
+                    answer(made, || Err(RegistryEditError::Store(error.clone())));
+                    return vec![deferred];
                 }
-                Err(error) => {
-                    let mut pending: Vec<PendingEdit> =
-                        made.into_iter().map(|(pending, _)| pending).collect();
-                    if pending.len() > 1 {
-                        return Err(pending);
-                    }
-                    if let Some(PendingEdit { answer, .. }) = pending.pop() {
+                // One edit fails the whole batch: each is retried on its own, in order.
+                _ if made.len() > 1 => {
+                    let alone = made.into_iter().rev().map(|pending| vec![pending]);
+                    return std::iter::once(deferred).chain(alone).collect();
+                }
+                error => {
+                    if let Some(PendingEdit { answer, .. }) = made.pop() {
                         let _ = answer.send(Err(error));
                     }
-                    return Ok(());
+                    return vec![deferred];
                 }
             }
         }
         answer(pending, || Err(RegistryEditError::Store(StoreError::Conflict)));
-        Ok(())
+        Vec::new()
+    }
+
+    /// Applies edits to a copy of the documents.
+    fn apply(&self, stored: &Stored, pending: Vec<PendingEdit>) -> Batch {
+        let nodes_max = self.runtime.config().limits.nodes_max();
+        let new = stored.documents.clone();
+        let mut batch = Batch { new, made: Vec::new(), deferred: Vec::new() };
+        for PendingEdit { edit, answer } in pending {
+            // After the first edit the documents differ from the stored revision.
+            let at = batch.made.is_empty().then_some(&stored.revision);
+            let bytes = batch.new.tools.len() + batch.new.servers.len();
+            let edited = || edit.make(&mut batch.new, at, nodes_max);
+            match self.may_touch(&edit).and_then(|()| heavy::in_place(bytes, edited)) {
+                Ok(applied) => batch.made.push((PendingEdit { edit, answer }, applied)),
+                // Fails only if the caller is gone.
+                Err(error) if batch.made.is_empty() => drop(answer.send(Err(error))),
+                // The cause may be an edit of this batch, which is not written yet and may never be.
+                Err(_) => batch.deferred.push(PendingEdit { edit, answer }),
+            }
+        }
+        batch
     }
 
     /// An entry of the registry would hide a file's entry of the same name, so the edit is refused.

@@ -5,8 +5,11 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use haft::live::{Action, Condition, EditEffect, RegistryDocument, RegistryEditError, StoreError};
-use haft::{Code, Config, Status};
+use haft::live::{
+    Action, Condition, Documents, Edit, EditEffect, FolderStore, Live, RegistryDocument,
+    RegistryEditError, RegistryStore, Revision, StoreError, Stored,
+};
+use haft::{BoxFuture, Code, Config, Runtime, Status};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -356,5 +359,59 @@ async fn a_lock_that_is_held_ends_in_an_error() {
     assert!(matches!(error, RegistryEditError::Store(StoreError::Write { .. })), "{error:?}");
     drop(lock);
     made(&live, add("echo")).await;
+    end(live).await;
+}
+
+/// The files of a folder, with a first commit that fails.
+struct FailingOnce {
+    files: FolderStore,
+    has_failed: AtomicBool,
+}
+
+impl RegistryStore for FailingOnce {
+    fn load(&self) -> BoxFuture<'_, Result<Stored, StoreError>> {
+        self.files.load()
+    }
+
+    fn commit<'a>(
+        &'a self,
+        expected: &'a Revision,
+        new: &'a Documents,
+    ) -> BoxFuture<'a, Result<Revision, StoreError>> {
+        if self.has_failed.swap(true, Ordering::Relaxed) {
+            return self.files.commit(expected, new);
+        }
+        let (cause, remedy) = ("no connection".to_owned(), "retry".to_owned());
+        Box::pin(async { Err(StoreError::Unavailable { cause, remedy }) })
+    }
+
+    fn changed(&self) -> BoxFuture<'_, ()> {
+        self.files.changed()
+    }
+}
+
+/// Two edits replace the same version in one batch. The first one is not written, so it is no reason to refuse the
+/// second one.
+#[tokio::test]
+async fn an_edit_is_not_refused_because_of_one_that_was_not_written() {
+    let place = Place::new("");
+    fs::write(place.tools_file(), json!({"tools": [echo("one")]}).to_string()).unwrap();
+    let config = Config::load(&place.options()).unwrap();
+    let runtime = Runtime::start(config).await.unwrap();
+    let files = FolderStore::new(place.path("tools"));
+    let store = FailingOnce { files, has_failed: AtomicBool::new(false) };
+    let live = Live::with_store(runtime, place.options(), Some(Arc::new(store)));
+    let (_, tag) = live.entry(RegistryDocument::Tools, "one").await.unwrap().unwrap();
+    let replace = |description: &str| {
+        let mut entry = echo("one");
+        entry["description"] = json!(description);
+        let edit = edit(RegistryDocument::Tools, "one", Action::Put(raw(&entry)));
+        Edit { condition: Condition::EntryIs(tag.clone()), ..edit }
+    };
+    let (first, second) = tokio::join!(live.edit(replace("first")), live.edit(replace("second")));
+    let first = first.unwrap_err();
+    assert!(matches!(first, RegistryEditError::Store(StoreError::Unavailable { .. })), "{first}");
+    assert_eq!(second.unwrap().what, EditEffect::Replaced);
+    assert_eq!(json_of(&place.tools_file())["tools"][0]["description"], "second");
     end(live).await;
 }
