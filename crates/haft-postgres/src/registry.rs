@@ -195,6 +195,10 @@ impl RegistryStore for PostgresRegistry {
         Box::pin(self.replace(expected, new))
     }
 
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     fn changed(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let mut topics = self.database.topics();

@@ -97,7 +97,12 @@ pub(super) async fn show(
     caller: Caller,
     Path(name): Path<String>,
 ) -> Result<(HeaderMap, JsonAnswer<Tool>), Problem> {
-    let info = service.live.runtime().tool(&name).filter(|tool| shows_tool(&caller, tool));
+    let find = || service.live.runtime().tool(&name).filter(|tool| shows_tool(&caller, tool));
+    let mut info = find();
+    if info.is_none() {
+        service.live.refresh_registry().await;
+        info = find();
+    }
     let Some(info) = info else {
         return Err(unknown(&service, &caller, &name));
     };

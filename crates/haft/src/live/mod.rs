@@ -9,6 +9,7 @@ mod edit;
 mod fingerprint;
 mod folder;
 mod permit;
+mod refresh;
 mod store;
 mod upload;
 mod watch;
@@ -32,6 +33,7 @@ use crate::config::{
 };
 use crate::runtime::{Runtime, StartError};
 use document::Entries;
+use refresh::RegistryRefresher;
 use worker::WorkItem;
 
 pub use document::{RegistryDocument, entry_tag};
@@ -48,6 +50,7 @@ pub const WAITING_MAX: usize = 1024;
 pub struct Live {
     shared: Arc<Shared>,
     queue: mpsc::Sender<WorkItem>,
+    refresher: Option<Arc<RegistryRefresher>>,
 }
 
 struct Shared {
@@ -140,7 +143,16 @@ impl Live {
         });
         shared.tasks.spawn(worker::run(Arc::clone(&shared), waiting));
         shared.tasks.spawn(watch::run(Arc::clone(&shared), queue.clone()));
-        Self { shared, queue }
+        let is_shared = shared.store.as_ref().is_some_and(|store| store.is_shared());
+        let refresher = is_shared.then(|| Arc::new(RegistryRefresher::new(queue.clone())));
+        if let Some(refresher) = &refresher {
+            let refresher = Arc::clone(refresher);
+            shared.runtime.refresh_unknown_with(move || {
+                let refresher = Arc::clone(&refresher);
+                Box::pin(async move { refresher.refresh().await })
+            });
+        }
+        Self { shared, queue, refresher }
     }
 
     /// The runtime.
@@ -162,6 +174,13 @@ impl Live {
             mpsc::error::TrySendError::Closed(_) => RegistryEditError::Stopping,
         })?;
         answered.await.unwrap_or(Err(RegistryEditError::Stopping))
+    }
+
+    /// Waits until the registry in use has every change that was made before, if other services edit it too.
+    pub async fn refresh_registry(&self) {
+        if let Some(refresher) = &self.refresher {
+            refresher.refresh().await;
+        }
     }
 
     /// The text of a registry entry, with its tag. It may hold secrets.

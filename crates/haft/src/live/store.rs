@@ -22,6 +22,12 @@ pub trait RegistryStore: Send + Sync + 'static {
 
     /// Waits until the registry may have changed since the last call. Called by one task at a time.
     fn changed(&self) -> BoxFuture<'_, ()>;
+
+    /// Returns true if several services edit the registry. An unknown name is then looked up in the store before a
+    /// request is refused.
+    fn is_shared(&self) -> bool {
+        false
+    }
 }
 
 /// The two documents, as text.

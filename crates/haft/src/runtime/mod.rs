@@ -23,7 +23,7 @@ mod start;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
@@ -104,7 +104,12 @@ pub(crate) struct Inner {
     applying: Arc<tokio::sync::Mutex<()>>,
     /// Counts replacements of the snapshot.
     changes: watch::Sender<u64>,
+    /// Looks for tools that another service registered.
+    refresh_unknown: OnceLock<RefreshUnknown>,
 }
+
+/// Brings the toolbox up to date before a name counts as unknown.
+type RefreshUnknown = Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
 impl Inner {
     /// Creates a runtime that follows changes of its servers.
@@ -129,6 +134,7 @@ impl Inner {
             background: TaskTracker::new(),
             applying: Arc::default(),
             changes: watch::Sender::new(0),
+            refresh_unknown: OnceLock::new(),
         });
         inner.background.spawn(follow_changes(Arc::downgrade(&inner)));
         if inner.parts.is_served {
@@ -198,8 +204,14 @@ impl ToolboxSource for Inner {
     }
 
     fn discover(&self) -> BoxFuture<'_, ()> {
+        let refreshing = self.refresh_unknown.get().map(|refresh| refresh());
         Box::pin(async move {
-            self.discover_unlisted().await;
+            let refresh = async {
+                if let Some(refreshing) = refreshing {
+                    refreshing.await;
+                }
+            };
+            tokio::join!(self.discover_unlisted(), refresh);
         })
     }
 
@@ -332,6 +344,14 @@ impl Runtime {
     /// Returns a builder, for example to add tools written in Rust.
     pub fn builder(config: Config) -> RuntimeBuilder {
         RuntimeBuilder::new(config)
+    }
+
+    /// Sets the function that brings the toolbox up to date before a name counts as unknown. Only the first one counts.
+    pub(crate) fn refresh_unknown_with(
+        &self,
+        refresh: impl Fn() -> BoxFuture<'static, ()> + Send + Sync + 'static,
+    ) {
+        let _ = self.inner.refresh_unknown.set(Box::new(refresh));
     }
 
     /// Runs one call. Always returns an envelope and always writes exactly one log entry. Dropping
