@@ -11,13 +11,15 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::Args;
 use haft::config::LoadOptions;
 use haft::record::LogHealth;
-use haft::{Config, HumanInbox, Runtime};
-use tokio::time::timeout;
+use haft::{Config, HumanInbox, ReplicaNumber, Runtime};
+use haft_postgres::Database;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -28,8 +30,8 @@ use super::{
     EXIT_CONFIG, EXIT_INTERRUPTED, EXIT_RUNTIME, Failure, Global, block_on, count, load, log_times,
 };
 use crate::api::{self, Service};
-use crate::gateway::{Hub, Mount};
-use crate::keys::{self, KeyFile, Keyring};
+use crate::gateway::Hub;
+use crate::keys::Keyring;
 use crate::progress::Progress;
 use crate::runs::Runs;
 use crate::serve::{GuardSettings, ListenError, Listener, ListenerSettings, TlsFiles};
@@ -37,7 +39,7 @@ use crate::telemetry::Telemetry;
 use first_start::First;
 pub(super) use greeting::reachable;
 pub(super) use sampling::sampler;
-use shared::SharedStart;
+use shared::{SharedStart, Shipping};
 use signals::{Signals, Wish};
 
 #[derive(Debug, Args)]
@@ -97,34 +99,41 @@ async fn serve(
     socket: &Path,
 ) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::new()?;
-    let keys = KeyFile::new(config.api.keys_file.value.clone());
-    let keys = Keyring::open(keys)
-        .map_err(|error| Failure::new(EXIT_CONFIG, keys::chain(&error), error.remedy()))?;
-    let keys = Arc::new(keys);
     // The database first: it may take a while, and nothing listens until the keys are known.
     let database = shared::open(&config, &mut signals).await?;
+    let keys = Arc::new(shared::keyring(&config, database.as_ref()).await?);
     // The address next: without it no server needs to start.
     let listener = listen(args, &config, &keys).await?;
     let SharedStart { config, options, store } =
         shared::join(database.as_ref(), config, options, listener.local_addr()).await?;
-    let (grace, guard) = (config.api.shutdown_grace.value, guard(&config));
+    let (drain_delay, grace) = (config.api.drain_delay.value, config.api.shutdown_grace.value);
+    let guard = guard(&config);
     let telemetry = Telemetry::start(&config.telemetry)
         .map_err(|error| Failure::new(EXIT_CONFIG, error.to_string(), error.remedy()))?;
-    let inbox = HumanInbox::default();
+    let replica = database.as_ref().and_then(Database::replica_number).unwrap_or_default();
+    let replica = ReplicaNumber::new(replica);
+    let inbox = HumanInbox::of_replica(replica);
     // From the start on: a server may ask while it is being connected.
     let _attending = inbox.attend();
     let hub = Hub::with_inbox(inbox.clone());
     hub.set_sampler(sampler(&config.agent));
     let asked = (hub.clone(), inbox);
     let callers = Arc::clone(&keys);
-    let runtime = start(config, &mut signals, Arc::clone(&telemetry), callers, asked).await?;
-    let gateway = Mount::new(runtime.clone(), hub.clone());
+    let runtime =
+        start(config, &mut signals, Arc::clone(&telemetry), callers, asked, replica).await?;
+    let (gateway, peers) = shared::gateway(database.as_ref(), &runtime, &hub).await?;
     let live = shared::follow(runtime, options, store);
-    let service =
-        Service::new(live.clone(), Arc::clone(&keys), Arc::clone(&telemetry), database.clone());
+    let service = Service::of_replica(
+        live.clone(),
+        Arc::clone(&keys),
+        Arc::clone(&telemetry),
+        database.clone(),
+        peers,
+    );
     let stop = CancellationToken::new();
     let background = TaskTracker::new();
     background.spawn(shared::report(database.clone(), live.clone(), stop.clone()));
+    let shipping = Shipping::start(&service);
     // Commands wait for their calls, which may take as long as the whole end.
     let commands = TaskTracker::new();
     let context = ServiceContext {
@@ -157,6 +166,15 @@ async fn serve(
                     background.spawn(async move { service.reload_on_signal().await });
                 }
                 Wish::End => break,
+                Wish::Drain => {
+                    service.is_draining.store(true, Ordering::Relaxed);
+                    tokio::select! {
+                        _ = &mut serving => {}
+                        () = sleep(drain_delay) => {}
+                        () = signals.end() => {}
+                    }
+                    break;
+                }
             },
         }
     }
@@ -186,6 +204,7 @@ async fn serve(
             tracing::warn!("a command does not take its answer and is left behind");
         }
         gateway.stop().await;
+        shipping.end().await;
         shared::leave(database.as_ref()).await;
         telemetry.end().await;
     };
@@ -261,6 +280,7 @@ async fn start(
     telemetry: Arc<Telemetry>,
     keys: Arc<Keyring>,
     (hub, inbox): (Hub, HumanInbox),
+    replica: ReplicaNumber,
 ) -> anyhow::Result<Runtime> {
     let (progress, cancel) = (Progress::on_stderr(), CancellationToken::new());
     let (watch, clients) = (progress.clone(), hub.clone());
@@ -271,6 +291,7 @@ async fn start(
         .served()
         .server_handler(hub)
         .inbox(inbox)
+        .replica(replica)
         .callers(keys)
         .observe(move |call| telemetry.observe(call))
         .watch_servers(move |server, health| {
