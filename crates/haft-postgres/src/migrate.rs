@@ -8,9 +8,7 @@ use tokio_postgres::Client;
 
 use crate::connection::{Target, connect};
 use crate::error::DatabaseError;
-
-/// The version of the tables that this Haft writes.
-pub const SCHEMA_VERSION: i32 = 1;
+use crate::schema::SCHEMA_VERSION;
 
 /// The migrations in their order; the first makes version 1.
 const MIGRATIONS: [&str; SCHEMA_VERSION as usize] =

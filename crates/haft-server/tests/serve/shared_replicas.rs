@@ -19,7 +19,7 @@ fn status(workspace: &Workspace) -> Value {
     serde_json::from_str(&finished.stdout).unwrap()
 }
 
-/// What differs between runs is replaced.
+/// Replaces the parts that differ between runs.
 fn stable(database: &TestDatabase, text: &str) -> String {
     let text = text.replace(&database.port().to_string(), "PORT");
     text.replace(&database.name, "DATABASE").replace(PASSWORD, "PASSWORD")
