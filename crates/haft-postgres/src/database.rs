@@ -12,13 +12,13 @@ use tokio_util::task::TaskTracker;
 use crate::connection::{Contact, Link, Param, Role, Target};
 use crate::error::DatabaseError;
 use crate::migrate::{self, Migrations, Version};
-use crate::registry::PostgresRegistry;
 use crate::replicas::{self, OwnReplica, ReplicaTable};
+use crate::schema::SCHEMA_VERSION;
 use crate::settings::{ReplicaSettings, Settings, parse};
 use crate::status::{DatabaseHealth, DatabaseStatus};
 use crate::tls::Tls;
 use crate::topics::TopicSeqs;
-use crate::watch::Poller;
+use crate::watch::{Follower, Poller};
 
 /// Age of the last poll from which on the database counts as lost.
 const AGE_MAX: Duration = Duration::from_secs(3);
@@ -31,11 +31,11 @@ pub struct Database {
     inner: Arc<Inner>,
 }
 
-pub(crate) struct Inner {
+struct Inner {
     target: Arc<Target>,
-    work: Link,
+    work: Arc<Link>,
     ship: Link,
-    pub(crate) poller: Poller,
+    poller: Arc<Poller>,
     stop: CancellationToken,
     tasks: TaskTracker,
     number: OnceLock<u16>,
@@ -53,12 +53,12 @@ impl Database {
             notified: Notify::new(),
             contact: Contact::default(),
         });
-        let work = Link::new(Role::Work, Arc::clone(&target));
+        let work = Arc::new(Link::new(Role::Work, Arc::clone(&target)));
         if migrates {
             migrate_if_needed(&target, &work).await?;
         }
         migrate::check(version(&work).await?)?;
-        let poller = Poller::new(Link::new(Role::Watch, Arc::clone(&target)));
+        let poller = Arc::new(Poller::new(Link::new(Role::Watch, Arc::clone(&target))));
         poller.poll().await?;
         let ship = Link::new(Role::Ship, Arc::clone(&target));
         let (stop, number) = (CancellationToken::new(), OnceLock::new());
@@ -70,7 +70,14 @@ impl Database {
         let retain_days = settings.retain_days;
         let number = self.inner.poller.join(settings).await?;
         if self.inner.number.set(number).is_ok() {
-            self.inner.tasks.spawn(crate::watch::run(Arc::clone(&self.inner), retain_days));
+            let follower = Follower {
+                poller: Arc::clone(&self.inner.poller),
+                work: Arc::clone(&self.inner.work),
+                target: Arc::clone(&self.inner.target),
+                stop: self.inner.stop.clone(),
+                retain_days,
+            };
+            self.inner.tasks.spawn(follower.run());
         }
         Ok(number)
     }
@@ -122,11 +129,6 @@ impl Database {
         params: &[Param<'_>],
     ) -> Result<Vec<Row>, DatabaseError> {
         self.inner.ship.read(sql, params).await
-    }
-
-    /// The registry in this database. `by` names the writer in its history.
-    pub fn registry(&self, by: impl Into<String>) -> PostgresRegistry {
-        PostgresRegistry::new(self.clone(), by.into())
     }
 
     /// The number that this process took when it joined; `None` if it is not a replica.
@@ -213,20 +215,6 @@ impl Database {
     }
 }
 
-impl Inner {
-    pub(crate) fn stop(&self) -> &CancellationToken {
-        &self.stop
-    }
-
-    pub(crate) fn notified(&self) -> &Notify {
-        &self.target.notified
-    }
-
-    pub(crate) fn work(&self) -> &Link {
-        &self.work
-    }
-}
-
 async fn version(link: &Link) -> Result<Version, DatabaseError> {
     let rows = link.read(migrate::VERSION, &[]).await?;
     let row = rows.first().ok_or(DatabaseError::NoSchema)?;
@@ -235,7 +223,7 @@ async fn version(link: &Link) -> Result<Version, DatabaseError> {
 
 async fn migrate_if_needed(target: &Arc<Target>, link: &Link) -> Result<(), DatabaseError> {
     let is_current = match version(link).await {
-        Ok(found) => found.version >= migrate::SCHEMA_VERSION,
+        Ok(found) => found.version >= SCHEMA_VERSION,
         Err(DatabaseError::NoSchema) => false,
         Err(error) => return Err(error),
     };

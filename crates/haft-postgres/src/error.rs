@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio_postgres::error::SqlState;
 
-use crate::migrate::SCHEMA_VERSION;
+use crate::schema::SCHEMA_VERSION;
 
 /// Reasons why the database cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -8,9 +8,7 @@ use tokio_postgres::Client;
 
 use crate::connection::{Target, connect};
 use crate::error::DatabaseError;
-
-/// The version of the tables that this Haft writes.
-pub const SCHEMA_VERSION: i32 = 1;
+use crate::schema::SCHEMA_VERSION;
 
 /// The migrations in their order; the first makes version 1.
 const MIGRATIONS: [&str; SCHEMA_VERSION as usize] =
@@ -76,7 +74,7 @@ async fn apply(client: &mut Client) -> Result<Migrations, DatabaseError> {
 }
 
 async fn has_schema(client: &Client) -> Result<bool, DatabaseError> {
-    let sql = "select to_regnamespace('haft') is not null";
+    let sql = "select exists (select from pg_namespace where nspname = 'haft')";
     let rows = client.query_typed(sql, &[]).await;
     let rows = rows.map_err(|error| DatabaseError::of_statement(&error, MIGRATION_MAX))?;
     Ok(rows.first().is_some_and(|row| row.get(0)))
@@ -85,7 +83,12 @@ async fn has_schema(client: &Client) -> Result<bool, DatabaseError> {
 /// The version of the tables; `None` without them.
 async fn version(client: &Client) -> Result<Option<Version>, DatabaseError> {
     let failed = |error: tokio_postgres::Error| DatabaseError::of_statement(&error, MIGRATION_MAX);
-    let exists = "select to_regclass('haft.meta') is not null";
+    // `to_regclass` could answer from a cache that is older than the lock of the migration.
+    let exists = "
+        select exists (
+            select from pg_class join pg_namespace on pg_namespace.oid = pg_class.relnamespace
+            where nspname = 'haft' and relname = 'meta'
+        )";
     let rows = client.query_typed(exists, &[]).await.map_err(failed)?;
     if !rows.first().is_some_and(|row| row.get(0)) {
         return Ok(None);

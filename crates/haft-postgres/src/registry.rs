@@ -80,11 +80,14 @@ fn revision(number: i64, token: &str) -> Revision {
     Revision::new(format!("{number}-{}", token.get(..TOKEN_DIGITS).unwrap_or(token)))
 }
 
-impl PostgresRegistry {
-    pub(crate) fn new(database: Database, by: String) -> Self {
-        Self { database, by, seen: Mutex::default() }
+impl Database {
+    /// The registry in this database. `by` names the writer in its history.
+    pub fn registry(&self, by: impl Into<String>) -> PostgresRegistry {
+        PostgresRegistry { database: self.clone(), by: by.into(), seen: Mutex::default() }
     }
+}
 
+impl PostgresRegistry {
     async fn load_stored(&self) -> Result<Stored, DatabaseError> {
         let rows = self.database.read(LOAD, &[]).await?;
         let row = rows.first().ok_or(DatabaseError::NoSchema)?;

@@ -9,9 +9,9 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_postgres::types::Type;
+use tokio_util::sync::CancellationToken;
 
-use crate::connection::Link;
-use crate::database::Inner;
+use crate::connection::{Link, Target};
 use crate::error::DatabaseError;
 use crate::random;
 use crate::replicas::{OwnReplica, Registered, ReplicaTable};
@@ -178,37 +178,52 @@ impl Poller {
     }
 }
 
-/// Follows the database until the end.
-pub(crate) async fn run(inner: Arc<Inner>, retain_days: u32) {
-    let retain_days = i32::try_from(retain_days).unwrap_or(RETAIN_DAYS_MAX).min(RETAIN_DAYS_MAX);
-    let mut beat_at = Instant::now() + HEARTBEAT_INTERVAL;
-    let mut tidy_at = Instant::now() + random::up_to(TIDY_JITTER);
-    let mut is_lost = false;
-    loop {
-        tokio::select! {
-            () = inner.stop().cancelled() => return,
-            () = sleep(POLL_INTERVAL + random::up_to(POLL_JITTER)) => {}
-            () = inner.notified().notified() => {}
-        }
-        let mut polled = inner.poller.poll().await;
-        if Instant::now() >= beat_at && polled.is_ok() {
-            polled = inner.poller.beat().await;
-            beat_at = Instant::now() + HEARTBEAT_INTERVAL;
-        }
-        match &polled {
-            Ok(()) if is_lost => tracing::info!("the database is back"),
-            Err(error) if !is_lost => tracing::warn!(
-                "{error}; calls continue, changes are refused until it is back; {}",
-                error.remedy()
-            ),
-            Ok(()) | Err(_) => {}
-        }
-        is_lost = polled.is_err();
-        if Instant::now() >= tidy_at && !is_lost {
-            tidy_at = Instant::now() + TIDY_INTERVAL + random::up_to(TIDY_JITTER);
-            if let Err(error) = inner.work().query(TIDY, &[(&retain_days, Type::INT4)]).await {
-                tracing::warn!(%error, "the tables were not tidied; next attempt in a minute");
+/// Follows the database: polls, sends heartbeats, tidies up.
+pub(crate) struct Follower {
+    pub(crate) poller: Arc<Poller>,
+    pub(crate) work: Arc<Link>,
+    pub(crate) target: Arc<Target>,
+    pub(crate) stop: CancellationToken,
+    pub(crate) retain_days: u32,
+}
+
+impl Follower {
+    /// Works until the end.
+    pub(crate) async fn run(self) {
+        let (mut beat_at, mut tidy_at) =
+            (Instant::now() + HEARTBEAT_INTERVAL, Instant::now() + random::up_to(TIDY_JITTER));
+        let mut is_lost = false;
+        loop {
+            tokio::select! {
+                () = self.stop.cancelled() => return,
+                () = sleep(POLL_INTERVAL + random::up_to(POLL_JITTER)) => {}
+                () = self.target.notified.notified() => {}
             }
+            let mut polled = self.poller.poll().await;
+            if Instant::now() >= beat_at && polled.is_ok() {
+                polled = self.poller.beat().await;
+                beat_at = Instant::now() + HEARTBEAT_INTERVAL;
+            }
+            match &polled {
+                Ok(()) if is_lost => tracing::info!("the database is back"),
+                Err(error) if !is_lost => tracing::warn!(
+                    "{error}; calls continue, changes are refused until it is back; {}",
+                    error.remedy()
+                ),
+                Ok(()) | Err(_) => {}
+            }
+            is_lost = polled.is_err();
+            if Instant::now() >= tidy_at && !is_lost {
+                tidy_at = Instant::now() + TIDY_INTERVAL + random::up_to(TIDY_JITTER);
+                self.tidy().await;
+            }
+        }
+    }
+
+    async fn tidy(&self) {
+        let days = i32::try_from(self.retain_days).unwrap_or(RETAIN_DAYS_MAX).min(RETAIN_DAYS_MAX);
+        if let Err(error) = self.work.query(TIDY, &[(&days, Type::INT4)]).await {
+            tracing::warn!(%error, "the tables were not tidied; next attempt in a minute");
         }
     }
 }

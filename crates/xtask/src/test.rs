@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::run::{cargo, step};
-use crate::tools::{DENY, NEXTEST, TARPAULIN, require, require_answer};
+use crate::tools::{DENY, NEXTEST, TARPAULIN, require};
 use crate::{
     advisories, api, conformance, console, dist, docs, fuzz, instructions, modules, peers,
     replicas, words,

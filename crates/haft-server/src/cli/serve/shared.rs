@@ -33,13 +33,13 @@ pub(super) async fn open(
 ) -> anyhow::Result<Option<Database>> {
     let Some(settings) = &config.shared else { return Ok(None) };
     tokio::select! {
-        opened = shared::open(settings) => Ok(Some(opened.map_err(failure)?)),
+        opened = shared::open(settings) => Ok(Some(opened.map_err(|error| failure(&error))?)),
         () = signals.end() => Err(Interrupted.into()),
     }
 }
 
 /// An error of the database as the exit of a command.
-pub(in crate::cli) fn failure(error: DatabaseError) -> Failure {
+pub(in crate::cli) fn failure(error: &DatabaseError) -> Failure {
     let code = if error.is_transient() { EXIT_CONNECT } else { EXIT_CONFIG };
     Failure::new(code, error.to_string(), error.remedy())
 }
@@ -110,7 +110,7 @@ async fn take_number(
         return Err(Failure::new(EXIT_CONFIG, problem, remedy).into());
     };
     let joined = database.join(shared::replica(config, address.clone())).await;
-    let number = joined.map_err(failure)?;
+    let number = joined.map_err(|error| failure(&error))?;
     tracing::info!("this is replica {number}, which others reach at {address}");
     Ok(number)
 }
@@ -141,7 +141,7 @@ pub(super) async fn gateway(
 
 /// The way to the other replicas, and the keys that all of them sign with.
 async fn peers(database: &Database) -> anyhow::Result<(Peers, SigningKeys)> {
-    let keys = database.signing_keys().await.map_err(failure)?;
+    let keys = database.signing_keys().await.map_err(|error| failure(&error))?;
     let keys = SigningKeys::new(keys).map_err(|error| {
         let problem = format!("the table `haft.signing_key` cannot be used: {error}");
         Failure::new(EXIT_CONFIG, problem, "restore the rows that `haft shared migrate` created")
