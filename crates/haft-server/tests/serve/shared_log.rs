@@ -39,7 +39,7 @@ async fn calls_of_every_replica_are_found_at_every_replica() {
     let first = call(&one, "greet", json!({"note": "Zürich \"x\""})).await;
     // A caller finds its own call at once.
     assert!(ids(&one, "").await.contains(&first));
-    let second = call(&two, "greet", json!({"note": "plain"})).await;
+    let second = call(&two, "greet", json!({"note": "quokka"})).await;
     let failed = call(&two, "missing", json!({})).await;
     let own = [&first, &second, &failed];
     for served in [&one, &two] {
@@ -53,9 +53,9 @@ async fn calls_of_every_replica_are_found_at_every_replica() {
         let newest = ids(served, "?limit=2&newest_first=true").await;
         assert_eq!(newest, [failed.clone(), second.clone()]);
         assert_eq!(ids(served, "?tool=missing").await, [failed.clone()]);
-        assert_eq!(ids(served, "?code=UnknownTool").await, [failed.clone()]);
-        assert_eq!(ids(served, "?status=error").await, [failed.clone()]);
-        assert_eq!(ids(served, "?text=PLAIN").await, [second.clone()]);
+        assert_eq!(ids(served, "?tool=missing&code=UnknownTool").await, [failed.clone()]);
+        assert_eq!(ids(served, "?tool=missing&status=error").await, [failed.clone()]);
+        assert_eq!(ids(served, "?text=QUOKKA").await, [second.clone()]);
         assert_eq!(ids(served, "?text=z%C3%BCrich").await, [first.clone()]);
         assert_eq!(ids(served, "?caller=key:none").await, [""; 0]);
         assert_eq!(ids(served, "?until=2026-01-01").await, [""; 0]);
@@ -75,7 +75,7 @@ async fn calls_of_every_replica_are_found_at_every_replica() {
     assert!(listed.stdout.contains(&second) && listed.stdout.contains(&failed));
     assert!(!listed.stdout.contains(&first));
     let shown = haft(&one.workspace, &["log", "show", &second]).run();
-    assert!(shown.stdout.contains("plain"), "{}", shown.stderr);
+    assert!(shown.stdout.contains("quokka"), "{}", shown.stderr);
     let of_files = haft(&one.workspace, &["--json", "log", "--dir", "logs"]).run();
     assert!(of_files.stdout.contains(&first) && !of_files.stdout.contains(&second));
 }
