@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_postgres::types::Type;
 
 use crate::connection::Link;
@@ -26,6 +26,8 @@ const TIDY_INTERVAL: Duration = Duration::from_secs(50);
 const TIDY_JITTER: Duration = Duration::from_secs(20);
 /// Time between two polls that callers ask for.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(50);
+/// The longest wait of a caller for a poll.
+const REFRESH_MAX: Duration = Duration::from_secs(1);
 /// Time for which lost commits are reported.
 const LOSS_REPORTED_FOR: Duration = Duration::from_hours(1);
 
@@ -108,8 +110,13 @@ impl Poller {
         self.poll_now(&mut sent).await
     }
 
-    /// Polls, unless a poll was sent since the call.
+    /// Polls, unless a poll was sent since the call. A database that does not respond is not waited for.
     pub(crate) async fn refresh(&self) -> Result<(), DatabaseError> {
+        let refreshed = timeout(REFRESH_MAX, self.refresh_now()).await;
+        refreshed.unwrap_or(Err(DatabaseError::TimedOut { after: REFRESH_MAX }))
+    }
+
+    async fn refresh_now(&self) -> Result<(), DatabaseError> {
         let called = Instant::now();
         let mut sent = self.polling.lock().await;
         if *sent >= called && self.topics.borrow().confirmed() >= called {

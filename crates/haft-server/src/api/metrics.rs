@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
+use haft_postgres::Database;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -24,7 +25,8 @@ pub(super) fn routes() -> Routes {
     ))
 )]
 async fn metrics(State(service): State<Arc<Service>>) -> Response {
-    let mut page = service.telemetry.report(&service.live);
+    let shared = service.shared.as_ref().map(Database::health);
+    let mut page = service.telemetry.report(&service.live, shared.as_ref());
     if let Some(status) = service.log.as_ref().and_then(SharedLog::status) {
         page.push_str(&shipping_report(&status));
     }

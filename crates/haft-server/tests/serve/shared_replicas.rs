@@ -112,6 +112,9 @@ async fn a_registry_is_imported_and_exported() {
     assert_eq!(test.sql("select tools from haft.registry"), "{\"tools\": []}");
     let saved = workspace.path().join("saved").display().to_string();
     assert_eq!(shared(&workspace, &["import", "--replace", "--dir", &saved]).code, 0);
+    // Commands use the registry without a running service too.
+    let called = haft(&workspace, &["call", "greet"]).run();
+    assert_eq!((called.code, called.stdout.contains("Hello!")), (0, true), "{}", called.stderr);
     until_greets(&replica_in(workspace, "one"), "greet", "Hello!").await;
 }
 

@@ -15,10 +15,8 @@ use std::time::Duration;
 
 use clap::Args;
 use haft::config::LoadOptions;
-use haft::live::{Live, RegistryStore};
 use haft::record::LogHealth;
 use haft::{Config, HumanInbox, Runtime};
-use haft_postgres::Database;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -31,7 +29,7 @@ use super::{
 };
 use crate::api::{self, Service};
 use crate::gateway::{Hub, Mount};
-use crate::keys::{self, KeyError, KeyFile, Keyring, SharedKeys};
+use crate::keys::Keyring;
 use crate::progress::Progress;
 use crate::runs::Runs;
 use crate::serve::{GuardSettings, ListenError, Listener, ListenerSettings, TlsFiles};
@@ -39,6 +37,7 @@ use crate::telemetry::Telemetry;
 use first_start::First;
 pub(super) use greeting::reachable;
 pub(super) use sampling::sampler;
+use shared::{SharedStart, Shipping};
 use signals::{Signals, Wish};
 
 #[derive(Debug, Args)]
@@ -99,18 +98,13 @@ async fn serve(
 ) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::new()?;
     // The database first: it may take a while, and nothing listens until the keys are known.
-    let database = shared::open(&config).await?;
-    let keys = Arc::new(keyring(&config, database.as_ref()).await?);
+    let database = shared::open(&config, &mut signals).await?;
+    let keys = Arc::new(shared::keyring(&config, database.as_ref()).await?);
     // The address next: without it no server needs to start.
     let listener = listen(args, &config, &keys).await?;
     let SharedStart { config, options, store } =
-        join(database.as_ref(), config, options, listener.local_addr()).await?;
-    let api = &config.api;
-    let grace = api.shutdown_grace.value;
-    let guard = GuardSettings {
-        allowed_hosts: api.allowed_hosts.value.clone(),
-        allowed_origins: api.allowed_origins.value.clone(),
-    };
+        shared::join(database.as_ref(), config, options, listener.local_addr()).await?;
+    let (grace, guard) = (config.api.shutdown_grace.value, guard(&config));
     let telemetry = Telemetry::start(&config.telemetry)
         .map_err(|error| Failure::new(EXIT_CONFIG, error.to_string(), error.remedy()))?;
     let inbox = HumanInbox::default();
@@ -122,29 +116,13 @@ async fn serve(
     let callers = Arc::clone(&keys);
     let runtime = start(config, &mut signals, Arc::clone(&telemetry), callers, asked).await?;
     let gateway = Mount::new(runtime.clone(), hub.clone());
-    let live = match store {
-        Some(store) => Live::with_store(runtime, options, Some(store)),
-        None => Live::follow(runtime, options),
-    };
+    let live = shared::follow(runtime, options, store);
     let service =
         Service::new(live.clone(), Arc::clone(&keys), Arc::clone(&telemetry), database.clone());
     let stop = CancellationToken::new();
     let background = TaskTracker::new();
-    if let Some(database) = &database {
-        let reporting = crate::shared::report(database.clone(), live.clone(), stop.clone());
-        background.spawn(reporting);
-    }
-    // Ships until the last call has left its entry.
-    let (shipping, stop_shipping) = (TaskTracker::new(), CancellationToken::new());
-    if service.log.is_some() {
-        let (service, stop) = (Arc::clone(&service), stop_shipping.clone());
-        shipping.spawn(async move {
-            if let Some(log) = &service.log {
-                log.ship(stop).await;
-            }
-        });
-    }
-    shipping.close();
+    background.spawn(shared::report(database.clone(), live.clone(), stop.clone()));
+    let shipping = Shipping::start(&service);
     // Commands wait for their calls, which may take as long as the whole end.
     let commands = TaskTracker::new();
     let context = ServiceContext {
@@ -206,13 +184,8 @@ async fn serve(
             tracing::warn!("a command does not take its answer and is left behind");
         }
         gateway.stop().await;
-        stop_shipping.cancel();
-        if timeout(SHIPPED_MAX, shipping.wait()).await.is_err() {
-            tracing::warn!("the last entries of the log are shipped after the next start");
-        }
-        if let Some(database) = &database {
-            database.close().await;
-        }
+        shipping.end().await;
+        shared::leave(database.as_ref()).await;
         telemetry.end().await;
     };
     tokio::select! {
@@ -228,43 +201,6 @@ async fn serve(
             Ok(ExitCode::from(EXIT_INTERRUPTED))
         }
     }
-}
-
-/// The keys of the service, from the database if there is one.
-async fn keyring(config: &Config, database: Option<&Database>) -> anyhow::Result<Keyring> {
-    let opened = match (database, &config.shared) {
-        (Some(database), Some(settings)) => {
-            let stale_max = settings.stale_max.value;
-            Keyring::open_shared(SharedKeys::new(database.clone()), stale_max).await
-        }
-        (Some(_) | None, _) => Keyring::open(KeyFile::new(config.api.keys_file.value.clone())),
-    };
-    let failed = |error: KeyError| Failure::new(EXIT_CONFIG, keys::chain(&error), error.remedy());
-    Ok(opened.map_err(failed)?)
-}
-
-/// The configuration of a service, with the registry if it is in the database.
-struct SharedStart {
-    config: Config,
-    options: LoadOptions<'static>,
-    store: Option<Arc<dyn RegistryStore>>,
-}
-
-/// Joins the replicas of a shared service, and loads its registry.
-async fn join(
-    database: Option<&Database>,
-    config: Config,
-    options: LoadOptions<'static>,
-    listening: SocketAddr,
-) -> anyhow::Result<SharedStart> {
-    let Some(database) = database else { return Ok(SharedStart { config, options, store: None }) };
-    shared::join(database, &config, listening).await?;
-    Ok(match shared::registry(database, &config, options.clone()).await? {
-        Some(shared::SharedRegistry { store, config, options }) => {
-            SharedStart { config, options, store: Some(store) }
-        }
-        None => SharedStart { config, options, store: None },
-    })
 }
 
 /// Opens the socket for commands of the same user. Without it they start the servers themselves.
@@ -287,11 +223,15 @@ async fn open_socket(path: &Path) -> Option<ServiceSocket> {
     }
 }
 
-/// Time to ship the last entries of the log.
-const SHIPPED_MAX: Duration = Duration::from_secs(6);
-
 /// Time to send answers to calls that were cut off.
 const LAST_WORDS: Duration = Duration::from_secs(3);
+
+fn guard(config: &Config) -> GuardSettings {
+    GuardSettings {
+        allowed_hosts: config.api.allowed_hosts.value.clone(),
+        allowed_origins: config.api.allowed_origins.value.clone(),
+    }
+}
 
 async fn listen(args: &ServeArgs, config: &Config, keys: &Keyring) -> anyhow::Result<Listener> {
     let api = &config.api;

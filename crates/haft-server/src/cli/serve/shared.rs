@@ -2,20 +2,37 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
-use haft::Config;
 use haft::config::choices::StoreKind;
 use haft::config::{LoadOptions, RegistryTexts};
-use haft::live::{RegistryStore, Stored};
+use haft::live::{Documents, Live, RegistryStore, Stored};
+use haft::{Config, Runtime};
 use haft_postgres::{Database, DatabaseError};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
+use super::signals::Signals;
+use crate::api::Service;
+use crate::cli::toolbox::Interrupted;
 use crate::cli::{EXIT_CONFIG, EXIT_CONNECT, Failure, load};
+use crate::keys::{self, KeyError, KeyFile, Keyring, SharedKeys};
 use crate::shared;
 
-/// Opens the database, if one is configured.
-pub(super) async fn open(config: &Config) -> anyhow::Result<Option<Database>> {
+/// Time to ship the last entries of the log.
+const SHIPPED_MAX: Duration = Duration::from_secs(6);
+
+/// Opens the database, if one is configured. A signal ends the wait for it.
+pub(super) async fn open(
+    config: &Config,
+    signals: &mut Signals,
+) -> anyhow::Result<Option<Database>> {
     let Some(settings) = &config.shared else { return Ok(None) };
-    Ok(Some(shared::open(settings).await.map_err(failure)?))
+    tokio::select! {
+        opened = shared::open(settings) => Ok(Some(opened.map_err(failure)?)),
+        () = signals.end() => Err(Interrupted.into()),
+    }
 }
 
 /// An error of the database as the exit of a command.
@@ -24,8 +41,45 @@ pub(in crate::cli) fn failure(error: DatabaseError) -> Failure {
     Failure::new(code, error.to_string(), error.remedy())
 }
 
-/// Joins the replicas. Ids of this process carry the number from then on.
+/// The configuration of a service, with the registry if it is in the database.
+pub(super) struct SharedStart {
+    pub(super) config: Config,
+    pub(super) options: LoadOptions<'static>,
+    pub(super) store: Option<Arc<dyn RegistryStore>>,
+}
+
+/// Joins the replicas of a shared service, and loads the configuration again with its registry.
 pub(super) async fn join(
+    database: Option<&Database>,
+    config: Config,
+    options: LoadOptions<'static>,
+    listening: SocketAddr,
+) -> anyhow::Result<SharedStart> {
+    let Some(database) = database else { return Ok(SharedStart { config, options, store: None }) };
+    let number = take_number(database, &config, listening).await?;
+    let dir = config.registry_dir.as_ref().filter(|_| is_shared(&config));
+    let Some(dir) = dir.map(|dir| dir.value.clone()) else {
+        return Ok(SharedStart { config, options, store: None });
+    };
+    let store = database.registry(format!("replica {number}"));
+    let stored = store.load().await;
+    let Stored { documents: Documents { tools, servers }, .. } =
+        stored.map_err(|error| Failure::new(EXIT_CONNECT, error.to_string(), error.remedy()))?;
+    let known = config.warnings;
+    let texts = RegistryTexts { dir, tools, servers };
+    let (config, options) = load::load_with_registry(options, texts)?;
+    for warning in config.warnings.iter().filter(|warning| !known.contains(warning)) {
+        tracing::warn!("{warning}; {}", warning.remedy);
+    }
+    Ok(SharedStart { config, options, store: Some(Arc::new(store)) })
+}
+
+fn is_shared(config: &Config) -> bool {
+    config.registry_store.value == StoreKind::Shared
+}
+
+/// Takes a number in the table of replicas.
+async fn take_number(
     database: &Database,
     config: &Config,
     listening: SocketAddr,
@@ -42,38 +96,75 @@ pub(super) async fn join(
     Ok(number)
 }
 
-/// A registry in the database and the configuration with its entries.
-pub(super) struct SharedRegistry {
-    pub(super) store: Arc<dyn RegistryStore>,
-    pub(super) config: Config,
-    pub(super) options: LoadOptions<'static>,
+/// Follows the files, and the registry in its store.
+pub(super) fn follow(
+    runtime: Runtime,
+    options: LoadOptions<'static>,
+    store: Option<Arc<dyn RegistryStore>>,
+) -> Live {
+    match store {
+        Some(store) => Live::with_store(runtime, options, Some(store)),
+        None => Live::follow(runtime, options),
+    }
 }
 
-/// Loads the configuration again, with the entries of the registry in the database.
-pub(super) async fn registry(
-    database: &Database,
+/// Reports the state of a replica until `stop`.
+pub(super) async fn report(database: Option<Database>, live: Live, stop: CancellationToken) {
+    if let Some(database) = database {
+        shared::report(database, live, stop).await;
+    }
+}
+
+/// Leaves the table of replicas.
+pub(super) async fn leave(database: Option<&Database>) {
+    if let Some(database) = database {
+        database.close().await;
+    }
+}
+
+/// The keys of the service, from the database if there is one.
+pub(super) async fn keyring(
     config: &Config,
-    options: LoadOptions<'static>,
-) -> anyhow::Result<Option<SharedRegistry>> {
-    let Some(dir) = &config.registry_dir else { return Ok(None) };
-    if config.registry_store.value != StoreKind::Shared {
-        return Ok(None);
-    }
-    let number = database.replica_number().unwrap_or_default();
-    let store = database.registry(format!("replica {number}"));
-    let Stored { documents, .. } = store
-        .load()
-        .await
-        .map_err(|error| Failure::new(EXIT_CONNECT, error.to_string(), error.remedy()))?;
-    let texts = RegistryTexts {
-        dir: dir.value.clone(),
-        tools: documents.tools,
-        servers: documents.servers,
+    database: Option<&Database>,
+) -> anyhow::Result<Keyring> {
+    let opened = match (database, &config.shared) {
+        (Some(database), Some(settings)) => {
+            let stale_max = settings.stale_max.value;
+            Keyring::open_shared(SharedKeys::new(database.clone()), stale_max).await
+        }
+        (Some(_) | None, _) => Keyring::open(KeyFile::new(config.api.keys_file.value.clone())),
     };
-    let known = config.warnings.clone();
-    let (config, options) = load::load_with_registry(options, texts)?;
-    for warning in config.warnings.iter().filter(|warning| !known.contains(warning)) {
-        tracing::warn!("{warning}; {}", warning.remedy);
+    let failed = |error: KeyError| Failure::new(EXIT_CONFIG, keys::chain(&error), error.remedy());
+    Ok(opened.map_err(failed)?)
+}
+
+/// The task that ships the execution log.
+pub(super) struct Shipping {
+    task: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl Shipping {
+    /// Starts it, if there is a database. It ships until the last call has left its entry.
+    pub(super) fn start(service: &Arc<Service>) -> Self {
+        let (task, stop) = (TaskTracker::new(), CancellationToken::new());
+        if service.log.is_some() {
+            let (service, stop) = (Arc::clone(service), stop.clone());
+            task.spawn(async move {
+                if let Some(log) = &service.log {
+                    log.ship(stop).await;
+                }
+            });
+        }
+        task.close();
+        Self { task, stop }
     }
-    Ok(Some(SharedRegistry { store: Arc::new(store), config, options }))
+
+    /// Ships what is left, for a while.
+    pub(super) async fn end(&self) {
+        self.stop.cancel();
+        if timeout(SHIPPED_MAX, self.task.wait()).await.is_err() {
+            tracing::warn!("the last entries of the log are shipped after the next start");
+        }
+    }
 }
