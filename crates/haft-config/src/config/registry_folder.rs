@@ -71,8 +71,9 @@ const REGISTRY_STORE: &str = "HAFT__REGISTRY__STORE";
 fn is_shared(sources: &[Source], options: &LoadOptions<'_>) -> bool {
     let variable = options.environment.get(REGISTRY_STORE).map(String::as_str);
     let native = sources.iter().filter(|source| source.dialect == Dialect::Native);
-    let in_file = native.filter_map(|source| source.root.get("registry")?.get("store")?.as_text());
-    variable.or(in_file.last()) == Some("shared")
+    let mut in_file =
+        native.filter_map(|source| source.root.get("registry")?.get("store")?.as_text());
+    variable.or(in_file.next_back()) == Some("shared")
 }
 
 /// Returns true if there is no folder, or an empty one.
