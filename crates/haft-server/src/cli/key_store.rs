@@ -12,7 +12,9 @@ pub(super) async fn open(config: &Config) -> anyhow::Result<Box<dyn KeyStore>> {
     match &config.shared {
         // The first key may be created before the service starts, so the tables are created as needed.
         Some(settings) => {
-            let database = Database::open(shared::settings(settings)).await.map_err(failure)?;
+            let database = Database::open(shared::settings(settings))
+                .await
+                .map_err(|error| failure(&error))?;
             Ok(Box::new(SharedKeys::new(database)))
         }
         None => Ok(Box::new(KeyFile::new(config.api.keys_file.value.clone()))),

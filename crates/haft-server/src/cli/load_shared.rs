@@ -32,7 +32,7 @@ pub(super) fn with_registry(
 
 async fn read(settings: &SharedConfig) -> anyhow::Result<Documents> {
     let settings = Settings { migrates: false, ..shared::settings(settings) };
-    let database = Database::open(settings).await.map_err(failure)?;
+    let database = Database::open(settings).await.map_err(|error| failure(&error))?;
     let stored = database
         .registry("haft")
         .load()

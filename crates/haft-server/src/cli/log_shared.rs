@@ -23,11 +23,11 @@ pub(super) fn find(config: &Config, filter: &Filter) -> anyhow::Result<(Vec<Logg
     block_on(async {
         let Some(settings) = &config.shared else { return Ok((Vec::new(), 0)) };
         let log = PostgresLog::new(shared::open(settings).await?);
-        let mut found = log.find(filter).await.map_err(failure)?;
+        let mut found = log.find(filter).await.map_err(|error| failure(&error))?;
         found.reverse();
         let (mut calls, mut malformed) = (Vec::new(), 0);
         for chunk in chunks(&found) {
-            for (_, entry) in log.entries(chunk).await.map_err(failure)? {
+            for (_, entry) in log.entries(chunk).await.map_err(|error| failure(&error))? {
                 match serde_json::from_str(&entry) {
                     Ok(call) => calls.push(call),
                     Err(_) => malformed += 1,

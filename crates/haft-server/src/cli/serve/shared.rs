@@ -30,13 +30,13 @@ pub(super) async fn open(
 ) -> anyhow::Result<Option<Database>> {
     let Some(settings) = &config.shared else { return Ok(None) };
     tokio::select! {
-        opened = shared::open(settings) => Ok(Some(opened.map_err(failure)?)),
+        opened = shared::open(settings) => Ok(Some(opened.map_err(|error| failure(&error))?)),
         () = signals.end() => Err(Interrupted.into()),
     }
 }
 
 /// An error of the database as the exit of a command.
-pub(in crate::cli) fn failure(error: DatabaseError) -> Failure {
+pub(in crate::cli) fn failure(error: &DatabaseError) -> Failure {
     let code = if error.is_transient() { EXIT_CONNECT } else { EXIT_CONFIG };
     Failure::new(code, error.to_string(), error.remedy())
 }
@@ -91,7 +91,7 @@ async fn take_number(
         return Err(Failure::new(EXIT_CONFIG, problem, remedy).into());
     };
     let joined = database.join(shared::replica(config, address.clone())).await;
-    let number = joined.map_err(failure)?;
+    let number = joined.map_err(|error| failure(&error))?;
     tracing::info!("this is replica {number}, which others reach at {address}");
     Ok(number)
 }
