@@ -5,15 +5,20 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haft::Config;
 use haft::config::choices::{Migrate, StoreKind};
 use haft::config::shared::SharedConfig;
 use haft::live::Live;
-use haft_postgres::{Database, DatabaseError, OwnReplica, ReplicaSettings, Settings};
+use haft::{Config, ReplicaNumber};
+use haft_postgres::{
+    Database, DatabaseError, OwnReplica, Replica, ReplicaSettings, ReplicaTable, Settings,
+};
 use haft_text::Secret;
 use sha2::{Digest as _, Sha256};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
+
+use crate::serve::{ReplicaInfo, Replicas};
 
 /// Time for which a start waits for the database.
 const WAIT_MAX: Duration = Duration::from_secs(30);
@@ -24,6 +29,52 @@ const REPORT_INTERVAL: Duration = Duration::from_millis(500);
 const PROBLEM_BYTES_MAX: usize = 300;
 /// Bytes of the digest of a configuration that are shown.
 const DIGEST_BYTES: usize = 8;
+
+/// The table of live replicas in the database.
+pub(crate) struct SharedReplicas {
+    own: ReplicaNumber,
+    table: watch::Receiver<Arc<ReplicaTable>>,
+}
+
+impl SharedReplicas {
+    /// The replicas that this process has joined.
+    pub(crate) fn of(database: &Database) -> Self {
+        let own = ReplicaNumber::new(database.replica_number().unwrap_or_default());
+        Self { own, table: database.replicas() }
+    }
+
+    fn table(&self) -> Arc<ReplicaTable> {
+        Arc::clone(&self.table.borrow())
+    }
+}
+
+impl Replicas for SharedReplicas {
+    fn own(&self) -> ReplicaNumber {
+        self.own
+    }
+
+    fn address_of(&self, number: ReplicaNumber) -> Option<Arc<str>> {
+        let table = self.table();
+        let replica = table.get(number.get()).filter(|_| number != self.own)?;
+        Some(replica.address.as_str().into())
+    }
+
+    fn live(&self) -> Vec<ReplicaNumber> {
+        let numbers = |replica: &Replica| ReplicaNumber::new(replica.number);
+        let all = self.table().replicas.iter().map(numbers).collect::<Vec<_>>();
+        all.into_iter().filter(|number| *number != self.own).collect()
+    }
+
+    fn list(&self) -> Vec<ReplicaInfo> {
+        self.table().replicas.iter().cloned().map(info).collect()
+    }
+}
+
+fn info(replica: Replica) -> ReplicaInfo {
+    let Replica { number, id: _, address, version, revision, config, problem, age } = replica;
+    let number = ReplicaNumber::new(number);
+    ReplicaInfo { number, address, version, revision, config, problem, age }
+}
 
 /// The settings of the database.
 pub(crate) fn settings(shared: &SharedConfig) -> Settings {

@@ -190,6 +190,7 @@ impl Rows {
         }
         self.plain("api.allowed_hosts", &api.allowed_hosts);
         self.plain("api.allowed_origins", &api.allowed_origins);
+        self.span("api.drain_delay", &api.drain_delay);
         self.span("api.shutdown_grace", &api.shutdown_grace);
         let allowed = &policy.allowed_commands;
         let patterns: Vec<String> = allowed.value.iter().map(ToString::to_string).collect();

@@ -57,6 +57,8 @@ enum ReadyStatus {
     Starting,
     /// Calls are taken, and something does not work.
     Degraded,
+    /// The service ends. Calls are taken for `api.drain_delay`; send them elsewhere.
+    Draining,
     /// No call is taken.
     Unready,
 }
@@ -86,7 +88,7 @@ async fn healthz() -> Json<Alive> {
     get, path = "/readyz", operation_id = "get_readiness", tag = "health",
     responses(
         (status = 200, description = "Calls are taken.", body = Readiness),
-        (status = 503, description = "No call is taken, or the service is starting: some servers have not been tried yet.", body = Readiness),
+        (status = 503, description = "No call is taken, or the service is starting (some servers have not been tried yet) or ending.", body = Readiness),
     )
 )]
 async fn readyz(
@@ -101,7 +103,9 @@ async fn readyz(
     }
     let status = match readiness.status {
         ReadyStatus::Ready | ReadyStatus::Degraded => StatusCode::OK,
-        ReadyStatus::Starting | ReadyStatus::Unready => StatusCode::SERVICE_UNAVAILABLE,
+        ReadyStatus::Starting | ReadyStatus::Draining | ReadyStatus::Unready => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
     };
     (status, Json(readiness))
 }
@@ -163,6 +167,7 @@ fn readiness(service: &Service) -> Readiness {
     }
     let status = match (takes_calls, reasons.is_empty()) {
         (false, _) => ReadyStatus::Unready,
+        (true, _) if service.is_draining.load(Ordering::Relaxed) => ReadyStatus::Draining,
         (true, _) if is_starting => ReadyStatus::Starting,
         (true, true) => ReadyStatus::Ready,
         (true, false) => ReadyStatus::Degraded,

@@ -47,6 +47,7 @@ use crate::memory::MemoryBudget;
 use crate::outputs::OutputStore;
 use crate::record::{Clock, ExecutionLog, LogHealth, ShippedFiles};
 use crate::registry::{ActiveTool, Record};
+use crate::replica_number::ReplicaNumber;
 use crate::tool::{BoxFuture, Tool};
 use crate::tool_filter::ToolFilter;
 use haft_text::human;
@@ -119,6 +120,7 @@ impl Inner {
             clock,
             parts.observer.clone(),
             Arc::clone(&parts.limits),
+            parts.replica,
         );
         let inner = Arc::new(Self {
             snapshot: ArcSwap::from_pointee(snapshot),
@@ -256,6 +258,8 @@ pub(crate) struct Parts {
     observer: Option<Observer>,
     /// Rates and quotas.
     limits: Arc<LimitTable>,
+    /// Named by the ids of calls.
+    replica: ReplicaNumber,
     purpose: Purpose,
     /// Controls if the lists of lazy servers are cached for the next run.
     list_cache: ListCache,

@@ -19,8 +19,7 @@ use crate::config::model::{LocalProgram, LocalTool};
 use crate::policy::{Gate, Policy};
 use crate::record::{
     Durability, ExecutionLog, KeepFree, LogError, LogFailurePolicy, LogOptions, RecordSource,
-    SpoolOptions,
-    Redactor,
+    Redactor, SpoolOptions,
 };
 use crate::registry::ActiveTool;
 use crate::registry::{

@@ -11,13 +11,15 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::Args;
 use haft::config::LoadOptions;
 use haft::record::LogHealth;
-use haft::{Config, HumanInbox, Runtime};
-use tokio::time::timeout;
+use haft::{Config, HumanInbox, ReplicaNumber, Runtime};
+use haft_postgres::Database;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -28,7 +30,7 @@ use super::{
     EXIT_CONFIG, EXIT_INTERRUPTED, EXIT_RUNTIME, Failure, Global, block_on, count, load, log_times,
 };
 use crate::api::{self, Service};
-use crate::gateway::{Hub, Mount};
+use crate::gateway::Hub;
 use crate::keys::Keyring;
 use crate::progress::Progress;
 use crate::runs::Runs;
@@ -103,22 +105,31 @@ async fn serve(
     // The address next: without it no server needs to start.
     let listener = listen(args, &config, &keys).await?;
     let SharedStart { config, options, store } =
-        shared::join(database.as_ref(), config, options, listener.local_addr()).await?;
-    let (grace, guard) = (config.api.shutdown_grace.value, guard(&config));
+        Box::pin(shared::join(database.as_ref(), config, options, listener.local_addr())).await?;
+    let (drain_delay, grace) = (config.api.drain_delay.value, config.api.shutdown_grace.value);
+    let guard = guard(&config);
     let telemetry = Telemetry::start(&config.telemetry)
         .map_err(|error| Failure::new(EXIT_CONFIG, error.to_string(), error.remedy()))?;
-    let inbox = HumanInbox::default();
+    let replica = database.as_ref().and_then(Database::replica_number).unwrap_or_default();
+    let replica = ReplicaNumber::new(replica);
+    let inbox = HumanInbox::of_replica(replica);
     // From the start on: a server may ask while it is being connected.
     let _attending = inbox.attend();
     let hub = Hub::with_inbox(inbox.clone());
     hub.set_sampler(sampler(&config.agent));
     let asked = (hub.clone(), inbox);
     let callers = Arc::clone(&keys);
-    let runtime = start(config, &mut signals, Arc::clone(&telemetry), callers, asked).await?;
-    let gateway = Mount::new(runtime.clone(), hub.clone());
+    let runtime =
+        start(config, &mut signals, Arc::clone(&telemetry), callers, asked, replica).await?;
+    let (gateway, peers) = shared::gateway(database.as_ref(), &runtime, &hub).await?;
     let live = shared::follow(runtime, options, store);
-    let service =
-        Service::new(live.clone(), Arc::clone(&keys), Arc::clone(&telemetry), database.clone());
+    let service = Service::of_replica(
+        live.clone(),
+        Arc::clone(&keys),
+        Arc::clone(&telemetry),
+        database.clone(),
+        peers,
+    );
     let stop = CancellationToken::new();
     let background = TaskTracker::new();
     background.spawn(shared::report(database.clone(), live.clone(), stop.clone()));
@@ -155,6 +166,15 @@ async fn serve(
                     background.spawn(async move { service.reload_on_signal().await });
                 }
                 Wish::End => break,
+                Wish::Drain => {
+                    service.is_draining.store(true, Ordering::Relaxed);
+                    tokio::select! {
+                        _ = &mut serving => {}
+                        () = sleep(drain_delay) => {}
+                        () = signals.end() => {}
+                    }
+                    break;
+                }
             },
         }
     }
@@ -260,6 +280,7 @@ async fn start(
     telemetry: Arc<Telemetry>,
     keys: Arc<Keyring>,
     (hub, inbox): (Hub, HumanInbox),
+    replica: ReplicaNumber,
 ) -> anyhow::Result<Runtime> {
     let (progress, cancel) = (Progress::on_stderr(), CancellationToken::new());
     let (watch, clients) = (progress.clone(), hub.clone());
@@ -270,6 +291,7 @@ async fn start(
         .served()
         .server_handler(hub)
         .inbox(inbox)
+        .replica(replica)
         .callers(keys)
         .observe(move |call| telemetry.observe(call))
         .watch_servers(move |server, health| {
