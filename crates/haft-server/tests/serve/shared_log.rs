@@ -101,10 +101,12 @@ async fn every_entry_is_stored_once_through_an_outage_and_a_kill() {
     assert!(missing.contains("other replicas"), "{missing}");
     let last = made.iter().rev().nth(1).unwrap();
     assert_eq!(one.get(&format!("/api/v1/log/{last}")).await.status, 200);
-    assert_eq!(one.get(&format!("/api/v1/log/{}", made.last().unwrap())).await.status, 503);
+    let of_other = format!("/api/v1/log/{}", made.last().unwrap());
+    assert_eq!(one.get(&of_other).await.status, 200);
 
     let admin = two.admin.clone();
     let workspace = two.kill();
+    assert_eq!(one.get(&of_other).await.status, 503);
     test.start();
     let program = haft(&workspace, &SERVE);
     let two = Served::run(workspace, admin, program);
