@@ -76,7 +76,7 @@ async fn apply(client: &mut Client) -> Result<Migrations, DatabaseError> {
 }
 
 async fn has_schema(client: &Client) -> Result<bool, DatabaseError> {
-    let sql = "select to_regnamespace('haft') is not null";
+    let sql = "select exists (select from pg_catalog.pg_namespace where nspname = 'haft')";
     let rows = client.query_typed(sql, &[]).await;
     let rows = rows.map_err(|error| DatabaseError::of_statement(&error, MIGRATION_MAX))?;
     Ok(rows.first().is_some_and(|row| row.get(0)))
@@ -85,7 +85,8 @@ async fn has_schema(client: &Client) -> Result<bool, DatabaseError> {
 /// The version of the tables; `None` without them.
 async fn version(client: &Client) -> Result<Option<Version>, DatabaseError> {
     let failed = |error: tokio_postgres::Error| DatabaseError::of_statement(&error, MIGRATION_MAX);
-    let exists = "select to_regclass('haft.meta') is not null";
+    // Not `to_regclass`: within a transaction that waited for the lock, it may answer from a cache of before.
+    let exists = "select exists (select from pg_catalog.pg_tables where schemaname = 'haft' and tablename = 'meta')";
     let rows = client.query_typed(exists, &[]).await.map_err(failed)?;
     if !rows.first().is_some_and(|row| row.get(0)) {
         return Ok(None);
