@@ -12,6 +12,11 @@ async fn two_replicas(test: &TestDatabase) -> (Served, Served) {
     let (one, two) = (replica(&test.url, "one"), replica(&test.url, "two"));
     assert_eq!(one.post("/api/v1/tools", &tool("greet", "greet.py")).await.status, 201);
     until_greets(&two, "greet", "Hello!").await;
+    until("they know each other", async || {
+        let known = one.get("/api/v1/replicas").await.json();
+        (known["replicas"].as_array()?.len() == 2).then_some(())
+    })
+    .await;
     (one, two)
 }
 
