@@ -53,7 +53,7 @@ impl Columns {
         let texts = [&filter.tool, &filter.server, &filter.caller, &filter.session];
         let is_long = texts.into_iter().flatten().any(|text| text.len() > COLUMN_BYTES_MAX);
         let cut = |text: &Option<String>| text.as_deref().map(column);
-        // A text with other characters may be written with escapes in the entry.
+        // A string with other characters may be written with escapes in the entry.
         let is_plain = |text: &&String| {
             text.bytes().all(|byte| (b' '..=b'~').contains(&byte) && byte != b'"' && byte != b'\\')
         };

@@ -39,8 +39,10 @@ pub(super) async fn forward(
         Some((Rule::HereFirst, owner)) => {
             let forwarded = PeerRequest::of(&request);
             let response = next.run(request).await;
-            if response.status() != StatusCode::NOT_FOUND {
-                return Ok(response);
+            match response.status() {
+                // Without the database, a replica knows its own calls only.
+                StatusCode::NOT_FOUND | StatusCode::SERVICE_UNAVAILABLE => {}
+                _ => return Ok(response),
             }
             Ok(sent(&peers, owner, &forwarded).await.unwrap_or(response))
         }

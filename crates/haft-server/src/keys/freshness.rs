@@ -1,4 +1,4 @@
-//! How current the keys of a database are, and the source of a ring of keys.
+//! The age of the keys of a database, and the source of a ring of keys.
 
 use std::time::Duration;
 

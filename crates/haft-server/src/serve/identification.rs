@@ -1,4 +1,4 @@
-//! What a request presents to identify its caller, and reasons why it has none.
+//! The key that a request presents, and the reasons why a request has no caller.
 
 use axum::http::header::{AUTHORIZATION, RETRY_AFTER};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};

@@ -187,8 +187,8 @@ async fn keys_that_are_too_old_are_not_accepted() {
     let Some(test) = database() else { return };
     let workspace = workspace(&test.url);
     let shared = json!({"url": test.url, "stale_max": "2s"});
-    let text = format!("shared: {shared}\nregistry: {{store: shared, dir: tools}}\n");
-    workspace.write("haft.yaml", text);
+    let yaml = format!("shared: {shared}\nregistry: {{store: shared, dir: tools}}\n");
+    workspace.write("haft.yaml", yaml);
     let one = replica_in(workspace, "one");
     assert_eq!(one.get(TOOLS).await.status, 200);
     test.stop();

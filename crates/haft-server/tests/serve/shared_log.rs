@@ -12,6 +12,11 @@ async fn two_replicas(test: &TestDatabase) -> (Served, Served) {
     let (one, two) = (replica(&test.url, "one"), replica(&test.url, "two"));
     assert_eq!(one.post("/api/v1/tools", &tool("greet", "greet.py")).await.status, 201);
     until_greets(&two, "greet", "Hello!").await;
+    until("they know each other", async || {
+        let known = one.get("/api/v1/replicas").await.json();
+        (known["replicas"].as_array()?.len() == 2).then_some(())
+    })
+    .await;
     (one, two)
 }
 
@@ -39,7 +44,7 @@ async fn calls_of_every_replica_are_found_at_every_replica() {
     let first = call(&one, "greet", json!({"note": "Zürich \"x\""})).await;
     // A caller finds its own call at once.
     assert!(ids(&one, "").await.contains(&first));
-    let second = call(&two, "greet", json!({"note": "plain"})).await;
+    let second = call(&two, "greet", json!({"note": "quokka"})).await;
     let failed = call(&two, "missing", json!({})).await;
     let own = [&first, &second, &failed];
     for served in [&one, &two] {
@@ -52,11 +57,11 @@ async fn calls_of_every_replica_are_found_at_every_replica() {
         assert_eq!(ids(served, "?limit=2").await, [second.clone(), failed.clone()]);
         let newest = ids(served, "?limit=2&newest_first=true").await;
         assert_eq!(newest, [failed.clone(), second.clone()]);
-        assert_eq!(ids(served, "?tool=missing").await, [failed.clone()]);
-        assert_eq!(ids(served, "?code=UnknownTool").await, [failed.clone()]);
-        assert_eq!(ids(served, "?status=error").await, [failed.clone()]);
-        assert_eq!(ids(served, "?text=PLAIN").await, [second.clone()]);
-        assert_eq!(ids(served, "?text=z%C3%BCrich").await, [first.clone()]);
+        assert_eq!(ids(served, "?tool=missing").await, [failed.as_str()]);
+        assert_eq!(ids(served, "?tool=missing&code=UnknownTool").await, [failed.as_str()]);
+        assert_eq!(ids(served, "?tool=missing&status=error").await, [failed.as_str()]);
+        assert_eq!(ids(served, "?text=QUOKKA").await, [second.as_str()]);
+        assert_eq!(ids(served, "?text=z%C3%BCrich").await, [first.as_str()]);
         assert_eq!(ids(served, "?caller=key:none").await, [""; 0]);
         assert_eq!(ids(served, "?until=2026-01-01").await, [""; 0]);
         let entry = served.get(&format!("/api/v1/log/{first}")).await;
@@ -75,7 +80,7 @@ async fn calls_of_every_replica_are_found_at_every_replica() {
     assert!(listed.stdout.contains(&second) && listed.stdout.contains(&failed));
     assert!(!listed.stdout.contains(&first));
     let shown = haft(&one.workspace, &["log", "show", &second]).run();
-    assert!(shown.stdout.contains("plain"), "{}", shown.stderr);
+    assert!(shown.stdout.contains("quokka"), "{}", shown.stderr);
     let of_files = haft(&one.workspace, &["--json", "log", "--dir", "logs"]).run();
     assert!(of_files.stdout.contains(&first) && !of_files.stdout.contains(&second));
 }
@@ -101,10 +106,12 @@ async fn every_entry_is_stored_once_through_an_outage_and_a_kill() {
     assert!(missing.contains("other replicas"), "{missing}");
     let last = made.iter().rev().nth(1).unwrap();
     assert_eq!(one.get(&format!("/api/v1/log/{last}")).await.status, 200);
-    assert_eq!(one.get(&format!("/api/v1/log/{}", made.last().unwrap())).await.status, 503);
+    let of_other = format!("/api/v1/log/{}", made.last().unwrap());
+    assert_eq!(one.get(&of_other).await.status, 200);
 
     let admin = two.admin.clone();
     let workspace = two.kill();
+    assert_eq!(one.get(&of_other).await.status, 503);
     test.start();
     let program = haft(&workspace, &SERVE);
     let two = Served::run(workspace, admin, program);

@@ -166,7 +166,6 @@ fn a_database_that_cannot_be_used_ends_the_start() {
     let everywhere = config(&test.url, "api: {listen: \"0.0.0.0:0\"}\n");
     let workspace = workspace(&test.url);
     workspace.write("haft.yaml", everywhere);
-    crate::served::create_key(&workspace, "me", haft_server::keys::Scope::Admin);
     let finished = haft(&workspace, &["serve"]).run();
     let port = regex::Regex::new(r"0\.0\.0\.0:\d+").unwrap();
     let stderr = port.replace(&finished.stderr, "0.0.0.0:ANY");

@@ -66,7 +66,7 @@ impl SharedCalls {
     }
 }
 
-/// What is left of the document.
+/// The rest of the document.
 enum Part {
     Calls { calls: SharedCalls, done: usize },
     Nothing,

@@ -105,7 +105,7 @@ async fn serve(
     // The address next: without it no server needs to start.
     let listener = listen(args, &config, &keys).await?;
     let SharedStart { config, options, store } =
-        shared::join(database.as_ref(), config, options, listener.local_addr()).await?;
+        Box::pin(shared::join(database.as_ref(), config, options, listener.local_addr())).await?;
     let (drain_delay, grace) = (config.api.drain_delay.value, config.api.shutdown_grace.value);
     let guard = guard(&config);
     let telemetry = Telemetry::start(&config.telemetry)

@@ -24,7 +24,7 @@ use crate::serve::Peers;
 use crate::shared::{self, SharedReplicas};
 
 /// Time to ship the last entries of the log.
-const SHIPPED_MAX: Duration = Duration::from_secs(5);
+const SHIPPED_MAX: Duration = Duration::from_secs(6);
 
 /// Opens the database, if one is configured. A signal ends the wait for it.
 pub(super) async fn open(

@@ -13,7 +13,7 @@ pub const COLUMN_BYTES_MAX: usize = 512;
 pub struct ShipRow {
     /// The id of the call.
     pub execution_id: Uuid,
-    /// The requested tool, as [`column`] shortens it. So are the other texts.
+    /// The requested tool, as [`column`] shortens it. So are the other strings.
     pub tool: String,
     /// The MCP server that offers it.
     pub server: Option<String>,

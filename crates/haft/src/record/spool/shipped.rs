@@ -12,7 +12,7 @@ use super::super::open_file::identity;
 /// Device and inode of a file.
 pub(in crate::record) type FileIdentity = (u64, u64);
 
-/// How far each local file was shipped. Clones share their content. Empty until a [`Shipper`](super::Shipper) has read
+/// The shipped part of each local file. Clones share their content. Empty until a [`Shipper`](super::Shipper) has read
 /// its cursor, so that nothing is deleted on a guess.
 #[derive(Debug, Clone, Default)]
 pub struct ShippedFiles(Arc<Mutex<HashMap<PathBuf, (FileIdentity, u64)>>>);

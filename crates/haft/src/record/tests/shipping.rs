@@ -99,17 +99,17 @@ struct Running {
     shipper: Arc<Shipper>,
     tasks: TaskTracker,
     stop: CancellationToken,
-    shipped: ShippedFiles,
+    deletable: ShippedFiles,
 }
 
 fn ship(dir: &Path, sink: &Arc<MemorySink>) -> Running {
-    let shipped = ShippedFiles::default();
+    let deletable = ShippedFiles::default();
     let (dir, sink) = (dir.to_owned(), Arc::clone(sink));
-    let shipper = Arc::new(Shipper::new(sink, shipped.clone()));
+    let shipper = Arc::new(Shipper::new(sink, deletable.clone()));
     let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
     let dir: LogDir = Arc::new(move || Some(dir.clone()));
     tasks.spawn(Arc::clone(&shipper).run(dir, stop.clone()));
-    Running { shipper, tasks, stop, shipped }
+    Running { shipper, tasks, stop, deletable }
 }
 
 impl Running {
@@ -367,7 +367,7 @@ async fn shipped_files_make_room_in_the_spool() {
     let dir = tempfile::tempdir().unwrap();
     let sink = Arc::<MemorySink>::default();
     let running = ship(dir.path(), &sink);
-    let log = open(spooled(dir.path(), &running.shipped));
+    let log = open(spooled(dir.path(), &running.deletable));
     for _ in 0..20 {
         append_large(&log, 10).await.unwrap();
         running.flush().await;
