@@ -133,13 +133,14 @@ impl Link {
     ) -> Result<Vec<Row>, DatabaseError> {
         let client = self.client().await?;
         let limit = self.role.statement_timeout();
-        let result = match timeout(limit + GRACE, client.query_typed(sql, params)).await {
-            Ok(result) => result.map_err(|error| DatabaseError::of_statement(&error, limit)),
-            Err(_) => {
+        let answered = timeout(limit + GRACE, client.query_typed(sql, params)).await;
+        let result = answered.map_or_else(
+            |_| {
                 let cause = format!("no response within {} s", (limit + GRACE).as_secs());
                 Err(DatabaseError::Ambiguous { cause })
-            }
-        };
+            },
+            |result| result.map_err(|error| DatabaseError::of_statement(&error, limit)),
+        );
         match &result {
             Ok(_) => self.target.contact.succeeded(),
             // A demoted host stays read-only, so another is tried.

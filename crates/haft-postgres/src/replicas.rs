@@ -218,3 +218,21 @@ fn replica(row: &Row) -> Result<Replica, DatabaseError> {
         age: Duration::from_secs_f64(row.get::<_, f64>(7).clamp(0.0, 1e9)),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn beat(clock: f64) -> Beat {
+        Beat { table: ReplicaTable::default(), clock: Some(clock), is_registered: true }
+    }
+
+    #[test]
+    fn clocks_that_differ_by_more_than_five_seconds_are_a_problem() {
+        assert_eq!(beat(100.0).problem(104.0), None);
+        let ahead = beat(100.0).problem(107.0).unwrap();
+        assert_eq!(ahead, "its clock is 7 s ahead of the database's");
+        let behind = beat(100.0).problem(90.0).unwrap();
+        assert_eq!(behind, "its clock is 10 s behind the database's");
+    }
+}

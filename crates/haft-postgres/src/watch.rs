@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_postgres::types::Type;
 
 use crate::connection::Link;
@@ -26,6 +26,8 @@ const TIDY_INTERVAL: Duration = Duration::from_secs(50);
 const TIDY_JITTER: Duration = Duration::from_secs(20);
 /// Time between two polls that callers ask for.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(50);
+/// The longest wait of a caller for a poll.
+const REFRESH_MAX: Duration = Duration::from_secs(1);
 /// Time for which lost commits are reported.
 const LOSS_REPORTED_FOR: Duration = Duration::from_hours(1);
 
@@ -42,6 +44,8 @@ pub(crate) struct Poller {
     replicas: watch::Sender<Arc<ReplicaTable>>,
     /// Held during a poll, with the time at which the last one was sent.
     polling: tokio::sync::Mutex<Instant>,
+    /// Held during a read of the table of replicas that a caller asked for, with the time of the last one.
+    reading: tokio::sync::Mutex<Instant>,
     own: Mutex<Own>,
     lost_commits: Mutex<Option<Instant>>,
 }
@@ -61,6 +65,7 @@ impl Poller {
             topics: watch::Sender::new(TopicSeqs::unknown(Instant::now())),
             replicas: watch::Sender::default(),
             polling: tokio::sync::Mutex::new(Instant::now()),
+            reading: tokio::sync::Mutex::new(Instant::now()),
             own: Mutex::default(),
             lost_commits: Mutex::default(),
         }
@@ -108,8 +113,13 @@ impl Poller {
         self.poll_now(&mut sent).await
     }
 
-    /// Polls, unless a poll was sent since the call.
+    /// Polls, unless a poll was sent since the call. A database that does not respond is not waited for.
     pub(crate) async fn refresh(&self) -> Result<(), DatabaseError> {
+        let refreshed = timeout(REFRESH_MAX, self.refresh_now()).await;
+        refreshed.unwrap_or(Err(DatabaseError::TimedOut { after: REFRESH_MAX }))
+    }
+
+    async fn refresh_now(&self) -> Result<(), DatabaseError> {
         let called = Instant::now();
         let mut sent = self.polling.lock().await;
         if *sent >= called && self.topics.borrow().confirmed() >= called {
@@ -133,6 +143,22 @@ impl Poller {
             *self.lost_commits.lock() = Some(now);
         }
         Ok(())
+    }
+
+    /// Reads the table of replicas, unless it was read since the call. Callers at the same time share a read.
+    pub(crate) async fn refresh_replicas(&self) -> Result<(), DatabaseError> {
+        let called = Instant::now();
+        let reading = async {
+            let mut sent = self.reading.lock().await;
+            if *sent >= called {
+                return Ok(());
+            }
+            sleep((*sent + REFRESH_INTERVAL).saturating_duration_since(Instant::now())).await;
+            *sent = Instant::now();
+            self.beat().await
+        };
+        let read = timeout(REFRESH_MAX, reading).await;
+        read.unwrap_or(Err(DatabaseError::TimedOut { after: REFRESH_MAX }))
     }
 
     /// Sends a heartbeat and reads the table of replicas.

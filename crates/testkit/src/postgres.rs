@@ -17,8 +17,8 @@ use tempfile::TempDir;
 
 /// Where Debian's packages put the programs, beside the search path.
 const DEBIAN: &str = "/usr/lib/postgresql";
-/// The user and group `nobody`: PostgreSQL refuses to run as root.
-const NOBODY: u32 = 65534;
+/// A user and group without rights: PostgreSQL refuses to run as root.
+const UNPRIVILEGED: u32 = 65534;
 /// The superuser and its password.
 const SUPERUSER: &str = "postgres";
 /// The password of all users.
@@ -147,7 +147,7 @@ impl Postgres {
     fn start(programs: PathBuf) -> Self {
         // Below the folder for temporary files as a whole: that of the test may be closed for other users.
         let folder = TempDir::with_prefix("haft-postgres-").expect("a temporary folder").keep();
-        let user = (fs::metadata(&folder).expect("the folder").uid() == 0).then_some(NOBODY);
+        let user = (fs::metadata(&folder).expect("the folder").uid() == 0).then_some(UNPRIVILEGED);
         chown(&folder, user, user).expect("a folder of the cluster's user");
         let keeper = keeper(&programs, &folder, user);
         let mut cluster = Self { programs, folder, user, port: 0, _keeper: keeper };

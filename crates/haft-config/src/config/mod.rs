@@ -43,6 +43,7 @@ mod raw_service;
 mod raw_shared;
 mod read;
 mod registry_files;
+mod registry_folder;
 pub mod rules;
 pub mod sandbox;
 pub mod script_path;

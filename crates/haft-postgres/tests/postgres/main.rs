@@ -4,6 +4,7 @@
 mod open;
 mod registry;
 mod replicas;
+mod tls;
 
 use haft_postgres::{Database, ReplicaSettings, Settings};
 use haft_text::Secret;

@@ -101,7 +101,7 @@ async fn a_commit_that_cannot_be_settled_is_reported_as_unknown() {
 }
 
 #[tokio::test]
-async fn without_the_database_nothing_is_written_and_the_error_says_so() {
+async fn without_the_database_nothing_is_written_and_the_error_names_the_cause() {
     let Some(test) = database() else { return };
     let proxy = TcpProxy::start(test.port());
     let registry = open(&test.url_at(proxy.port())).await.registry("me");

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
+use haft_postgres::Database;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -24,6 +25,7 @@ pub(super) fn routes() -> Routes {
     ))
 )]
 async fn metrics(State(service): State<Arc<Service>>) -> Response {
-    let page = service.telemetry.report(&service.live);
+    let shared = service.shared.as_ref().map(Database::health);
+    let page = service.telemetry.report(&service.live, shared.as_ref());
     ([(CONTENT_TYPE, METRICS_CONTENT_TYPE)], page).into_response()
 }

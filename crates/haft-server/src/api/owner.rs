@@ -30,7 +30,7 @@ pub(super) async fn forward(
 ) -> Result<Response, Problem> {
     let owned = match item(request.uri().path()) {
         Some((rule, id)) if !is_forwarded(request.headers()) => {
-            peers.other_owner(id).map(|owner| (rule, owner))
+            peers.other_owner(id).await.map(|owner| (rule, owner))
         }
         Some(_) | None => None,
     };

@@ -146,17 +146,19 @@ fn load_with(
     Ok((config, options))
 }
 
-/// Loads the files of `options` again, with the documents of a registry that is not in files. Servers whose entries have
-/// problems are left out.
+/// Loads the files of `options` again, with the documents of a registry that is not in files.
 pub(super) fn load_with_registry(
     options: LoadOptions<'static>,
     texts: RegistryTexts,
 ) -> anyhow::Result<(Config, LoadOptions<'static>)> {
-    let mut options =
-        LoadOptions { registry: Some(texts), broken: BrokenEntries::Disable, ..options };
+    let may_miss = options.broken != BrokenEntries::Refuse;
+    let broken = if may_miss { BrokenEntries::Disable } else { BrokenEntries::Refuse };
+    let mut options = LoadOptions { registry: Some(texts), broken, ..options };
     let config = Config::load(&options).map(remedy::in_warnings).map_err(remedy::in_problems)?;
-    let names = config.misconfigured.iter().map(|server| server.name.clone()).collect();
-    options.broken = BrokenEntries::DisableOnly(names);
+    if may_miss {
+        let names = config.misconfigured.iter().map(|server| server.name.clone()).collect();
+        options.broken = BrokenEntries::DisableOnly(names);
+    }
     Ok((config, options))
 }
 

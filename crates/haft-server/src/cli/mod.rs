@@ -20,6 +20,7 @@ mod install;
 mod keys;
 mod learn;
 mod load;
+mod load_shared;
 mod lock;
 mod log;
 mod log_output;
@@ -463,7 +464,8 @@ fn configuration(global: &Global) -> anyhow::Result<Config> {
 
 /// The same, for commands that start the configured programs.
 fn trusted_configuration(global: &Global) -> anyhow::Result<Trusted> {
-    Trusted::require(global, configuration(global)?)
+    let (config, options) = load::load_if_any(global)?;
+    Trusted::require(global, said(load_shared::with_registry(config, options)?.0))
 }
 
 /// The same, for commands that need a file: servers, profiles. Without one there is nothing to do.

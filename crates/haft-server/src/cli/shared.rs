@@ -76,7 +76,7 @@ pub(super) fn run(global: &Global, command: &SharedCommand) -> anyhow::Result<Ex
 
 async fn migrate(global: &Global, settings: &SharedConfig) -> anyhow::Result<()> {
     let Migrations { before, now } =
-        Database::migrate(&shared::settings(settings)).await.map_err(failure)?;
+        Database::migrate(&shared::settings(settings)).await.map_err(|error| failure(&error))?;
     if global.json {
         return print_json(&json!({"before": before, "version": now}));
     }
@@ -91,11 +91,11 @@ async fn migrate(global: &Global, settings: &SharedConfig) -> anyhow::Result<()>
 /// Opens the database for a command, which never changes its tables.
 async fn open(settings: &SharedConfig) -> anyhow::Result<Database> {
     let settings = Settings { migrates: false, ..shared::settings(settings) };
-    Ok(Database::open(settings).await.map_err(failure)?)
+    Ok(Database::open(settings).await.map_err(|error| failure(&error))?)
 }
 
 async fn status(global: &Global, config: &Config, settings: &SharedConfig) -> anyhow::Result<()> {
-    let status = open(settings).await?.status().await.map_err(failure)?;
+    let status = open(settings).await?.status().await.map_err(|error| failure(&error))?;
     let own = shared::config_digest(config);
     if global.json {
         return print_json(&status_json(settings, &status));
@@ -169,7 +169,8 @@ async fn import(
     let new = Documents { tools: text(TOOLS_FILE, tools)?, servers: text(SERVERS_FILE, servers)? };
     check(global, dir, &new)?;
     let registry = open(settings).await?.registry("haft shared import");
-    let Stored { documents: old, revision } = registry.load().await.map_err(store_failure)?;
+    let Stored { documents: old, revision } =
+        registry.load().await.map_err(|error| store_failure(&error))?;
     if old == new {
         terminal::line(&format!("the database has this registry already, at revision {revision}"));
         return Ok(());
@@ -181,7 +182,7 @@ async fn import(
             "compare it with `haft shared export --dir FOLDER`, then repeat with `--replace`";
         return Err(Failure::new(EXIT_CONFIG, problem, remedy).into());
     }
-    let imported = registry.commit(&revision, &new).await.map_err(store_failure)?;
+    let imported = registry.commit(&revision, &new).await.map_err(|error| store_failure(&error))?;
     if global.json {
         return print_json(&json!({"revision": imported.as_str(), "before": revision.as_str()}));
     }
@@ -208,7 +209,8 @@ async fn export(
 ) -> anyhow::Result<()> {
     scripts_dir(config)?;
     let registry = open(settings).await?.registry("haft shared export");
-    let Stored { documents, revision } = registry.load().await.map_err(store_failure)?;
+    let Stored { documents, revision } =
+        registry.load().await.map_err(|error| store_failure(&error))?;
     let paths = [(TOOLS_FILE, &documents.tools), (SERVERS_FILE, &documents.servers)]
         .map(|(name, text)| (args.dir.join(name), text));
     if let Some((there, _)) = paths.iter().find(|(path, _)| path.exists()) {
@@ -236,17 +238,16 @@ async fn export(
 
 /// The folder of the scripts of a shared registry.
 fn scripts_dir(config: &Config) -> anyhow::Result<&PathBuf> {
-    match (&config.registry_dir, config.registry_store.value) {
-        (Some(dir), StoreKind::Shared) => Ok(&dir.value),
-        (Some(_) | None, _) => {
-            let remedy = "write `registry: {store: shared, dir: ./tools}`";
-            Err(Failure::new(EXIT_CONFIG, "the registry is not in the database", remedy).into())
-        }
-    }
+    let dir = config.registry_dir.as_ref();
+    let dir = dir.filter(|_| config.registry_store.value == StoreKind::Shared);
+    dir.map(|dir| &dir.value).ok_or_else(|| {
+        let remedy = "write `registry: {store: shared, dir: ./tools}`";
+        Failure::new(EXIT_CONFIG, "the registry is not in the database", remedy).into()
+    })
 }
 
-fn store_failure(error: StoreError) -> Failure {
-    let code = match &error {
+fn store_failure(error: &StoreError) -> Failure {
+    let code = match error {
         StoreError::Unavailable { .. } | StoreError::Unknown { .. } => EXIT_CONNECT,
         StoreError::Conflict | StoreError::Read { .. } | StoreError::Write { .. } => EXIT_RUNTIME,
     };

@@ -34,6 +34,8 @@ async fn calls_continue_without_the_database_and_changes_are_refused() {
     })
     .await;
     assert_eq!(one.get("/healthz").await.status, 200);
+    let metrics = one.get("/metrics").await.text;
+    assert!(metrics.contains("\nhaft_shared_up 0\n"), "{metrics}");
     assert_eq!(one.post("/api/v1/tools/greet/call", "{}").await.status, 200);
 
     test.start();

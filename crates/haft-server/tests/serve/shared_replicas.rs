@@ -20,9 +20,9 @@ fn status(workspace: &Workspace) -> Value {
 }
 
 /// What differs between runs is replaced.
-fn stable(test: &TestDatabase, text: &str) -> String {
-    let text = text.replace(&test.port().to_string(), "PORT").replace(&test.name, "DATABASE");
-    text.replace(PASSWORD, "PASSWORD")
+fn stable(database: &TestDatabase, text: &str) -> String {
+    let text = text.replace(&database.port().to_string(), "PORT");
+    text.replace(&database.name, "DATABASE").replace(PASSWORD, "PASSWORD")
 }
 
 /// Replicas appear with number, address, revision and configuration, and leave when they end.
@@ -68,10 +68,10 @@ async fn another_configuration_is_reported() {
 async fn one_address_for_two_replicas_is_reported() {
     let Some(test) = database() else { return };
     let url = format!("{{url: \"{}\", advertise: \"http://127.0.0.1:9\"}}", test.url);
-    let text = format!("shared: {url}\nregistry: {{store: shared, dir: tools}}\n");
+    let yaml = format!("shared: {url}\nregistry: {{store: shared, dir: tools}}\n");
     let (first, second) = (workspace(&test.url), workspace(&test.url));
-    first.write("haft.yaml", &text);
-    second.write("haft.yaml", &text);
+    first.write("haft.yaml", &yaml);
+    second.write("haft.yaml", &yaml);
     let (one, _two) = (replica_in(first, "one"), replica_in(second, "two"));
     until("it is logged", async || one.stderr().contains("has the same address").then_some(()))
         .await;
@@ -112,6 +112,9 @@ async fn a_registry_is_imported_and_exported() {
     assert_eq!(test.sql("select tools from haft.registry"), "{\"tools\": []}");
     let saved = workspace.path().join("saved").display().to_string();
     assert_eq!(shared(&workspace, &["import", "--replace", "--dir", &saved]).code, 0);
+    // Commands use the registry without a running service too.
+    let called = haft(&workspace, &["call", "greet"]).run();
+    assert_eq!((called.code, called.stdout.contains("Hello!")), (0, true), "{}", called.stderr);
     until_greets(&replica_in(workspace, "one"), "greet", "Hello!").await;
 }
 

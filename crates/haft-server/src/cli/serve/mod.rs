@@ -15,10 +15,8 @@ use std::time::Duration;
 
 use clap::Args;
 use haft::config::LoadOptions;
-use haft::live::{Live, RegistryStore};
 use haft::record::LogHealth;
 use haft::{Config, HumanInbox, ReplicaNumber, Runtime};
-use haft_postgres::Database;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -30,7 +28,7 @@ use super::{
     EXIT_CONFIG, EXIT_INTERRUPTED, EXIT_RUNTIME, Failure, Global, block_on, count, load, log_times,
 };
 use crate::api::{self, Service};
-use crate::gateway::{Hub, Mount};
+use crate::gateway::Hub;
 use crate::keys::{self, KeyFile, Keyring};
 use crate::progress::Progress;
 use crate::runs::Runs;
@@ -39,6 +37,7 @@ use crate::telemetry::Telemetry;
 use first_start::First;
 pub(super) use greeting::reachable;
 pub(super) use sampling::sampler;
+use shared::SharedStart;
 use signals::{Signals, Wish};
 
 #[derive(Debug, Args)]
@@ -103,21 +102,15 @@ async fn serve(
         .map_err(|error| Failure::new(EXIT_CONFIG, keys::chain(&error), error.remedy()))?;
     let keys = Arc::new(keys);
     // The database first: it may take a while, and nothing listens until the keys are known.
-    let database = shared::open(&config).await?;
+    let database = shared::open(&config, &mut signals).await?;
     // The address next: without it no server needs to start.
     let listener = listen(args, &config, &keys).await?;
     let SharedStart { config, options, store } =
-        join(database.as_ref(), config, options, listener.local_addr()).await?;
-    let api = &config.api;
-    let grace = api.shutdown_grace.value;
-    let guard = GuardSettings {
-        allowed_hosts: api.allowed_hosts.value.clone(),
-        allowed_origins: api.allowed_origins.value.clone(),
-    };
+        shared::join(database.as_ref(), config, options, listener.local_addr()).await?;
+    let (grace, guard) = (config.api.shutdown_grace.value, guard(&config));
     let telemetry = Telemetry::start(&config.telemetry)
         .map_err(|error| Failure::new(EXIT_CONFIG, error.to_string(), error.remedy()))?;
-    let replica = database.as_ref().and_then(Database::replica_number).unwrap_or_default();
-    let replica = ReplicaNumber::new(replica);
+    let replica = shared::number(database.as_ref());
     let inbox = HumanInbox::of_replica(replica);
     // From the start on: a server may ask while it is being connected.
     let _attending = inbox.attend();
@@ -127,34 +120,13 @@ async fn serve(
     let callers = Arc::clone(&keys);
     let runtime =
         start(config, &mut signals, Arc::clone(&telemetry), callers, asked, replica).await?;
-    let peers = match &database {
-        Some(database) => Some(shared::peers(database).await?),
-        None => None,
-    };
-    let (gateway, peers) = match peers {
-        Some((peers, signing_keys)) => {
-            let (runtime, hub) = (runtime.clone(), hub.clone());
-            (Mount::of_replica(runtime, hub, peers.clone(), signing_keys), Some(peers))
-        }
-        None => (Mount::new(runtime.clone(), hub.clone()), None),
-    };
-    let live = match store {
-        Some(store) => Live::with_store(runtime, options, Some(store)),
-        None => Live::follow(runtime, options),
-    };
-    let service = Service::of_replica(
-        live.clone(),
-        Arc::clone(&keys),
-        Arc::clone(&telemetry),
-        database.clone(),
-        peers,
-    );
+    let (gateway, peers) = shared::gateway(database.as_ref(), &runtime, &hub).await?;
+    let live = shared::follow(runtime, options, store);
+    let (shown, measured) = (Arc::clone(&keys), Arc::clone(&telemetry));
+    let service = Service::of_replica(live.clone(), shown, measured, database.clone(), peers);
     let stop = CancellationToken::new();
     let background = TaskTracker::new();
-    if let Some(database) = &database {
-        let reporting = crate::shared::report(database.clone(), live.clone(), stop.clone());
-        background.spawn(reporting);
-    }
+    background.spawn(shared::report(database.clone(), live.clone(), stop.clone()));
     // Commands wait for their calls, which may take as long as the whole end.
     let commands = TaskTracker::new();
     let context = ServiceContext {
@@ -216,9 +188,7 @@ async fn serve(
             tracing::warn!("a command does not take its answer and is left behind");
         }
         gateway.stop().await;
-        if let Some(database) = &database {
-            database.close().await;
-        }
+        shared::leave(database.as_ref()).await;
         telemetry.end().await;
     };
     tokio::select! {
@@ -234,30 +204,6 @@ async fn serve(
             Ok(ExitCode::from(EXIT_INTERRUPTED))
         }
     }
-}
-
-/// The configuration of a service, with the registry if it is in the database.
-struct SharedStart {
-    config: Config,
-    options: LoadOptions<'static>,
-    store: Option<Arc<dyn RegistryStore>>,
-}
-
-/// Joins the replicas of a shared service, and loads its registry.
-async fn join(
-    database: Option<&Database>,
-    config: Config,
-    options: LoadOptions<'static>,
-    listening: SocketAddr,
-) -> anyhow::Result<SharedStart> {
-    let Some(database) = database else { return Ok(SharedStart { config, options, store: None }) };
-    shared::join(database, &config, listening).await?;
-    Ok(match shared::registry(database, &config, options.clone()).await? {
-        Some(shared::SharedRegistry { store, config, options }) => {
-            SharedStart { config, options, store: Some(store) }
-        }
-        None => SharedStart { config, options, store: None },
-    })
 }
 
 /// Opens the socket for commands of the same user. Without it they start the servers themselves.
@@ -282,6 +228,13 @@ async fn open_socket(path: &Path) -> Option<ServiceSocket> {
 
 /// Time to send answers to calls that were cut off.
 const LAST_WORDS: Duration = Duration::from_secs(3);
+
+fn guard(config: &Config) -> GuardSettings {
+    GuardSettings {
+        allowed_hosts: config.api.allowed_hosts.value.clone(),
+        allowed_origins: config.api.allowed_origins.value.clone(),
+    }
+}
 
 async fn listen(args: &ServeArgs, config: &Config, keys: &Keyring) -> anyhow::Result<Listener> {
     let api = &config.api;

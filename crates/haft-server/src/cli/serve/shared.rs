@@ -3,31 +3,78 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use haft::Config;
 use haft::config::choices::StoreKind;
 use haft::config::{LoadOptions, RegistryTexts};
-use haft::live::{RegistryStore, Stored};
+use haft::live::{Documents, Live, RegistryStore, Stored};
 use haft::mcp_server::SigningKeys;
+use haft::{Config, ReplicaNumber, Runtime};
 use haft_postgres::{Database, DatabaseError};
+use tokio_util::sync::CancellationToken;
 
+use super::signals::Signals;
+use crate::cli::toolbox::Interrupted;
 use crate::cli::{EXIT_CONFIG, EXIT_CONNECT, Failure, load};
+use crate::gateway::{Hub, Mount};
 use crate::serve::Peers;
 use crate::shared::{self, SharedReplicas};
 
-/// Opens the database, if one is configured.
-pub(super) async fn open(config: &Config) -> anyhow::Result<Option<Database>> {
+/// Opens the database, if one is configured. A signal ends the wait for it.
+pub(super) async fn open(
+    config: &Config,
+    signals: &mut Signals,
+) -> anyhow::Result<Option<Database>> {
     let Some(settings) = &config.shared else { return Ok(None) };
-    Ok(Some(shared::open(settings).await.map_err(failure)?))
+    tokio::select! {
+        opened = shared::open(settings) => Ok(Some(opened.map_err(|error| failure(&error))?)),
+        () = signals.end() => Err(Interrupted.into()),
+    }
 }
 
 /// An error of the database as the exit of a command.
-pub(in crate::cli) fn failure(error: DatabaseError) -> Failure {
+pub(in crate::cli) fn failure(error: &DatabaseError) -> Failure {
     let code = if error.is_transient() { EXIT_CONNECT } else { EXIT_CONFIG };
     Failure::new(code, error.to_string(), error.remedy())
 }
 
-/// Joins the replicas. Ids of this process carry the number from then on.
+/// The configuration of a service, with the registry if it is in the database.
+pub(super) struct SharedStart {
+    pub(super) config: Config,
+    pub(super) options: LoadOptions<'static>,
+    pub(super) store: Option<Arc<dyn RegistryStore>>,
+}
+
+/// Joins the replicas of a shared service, and loads the configuration again with its registry.
 pub(super) async fn join(
+    database: Option<&Database>,
+    config: Config,
+    options: LoadOptions<'static>,
+    listening: SocketAddr,
+) -> anyhow::Result<SharedStart> {
+    let Some(database) = database else { return Ok(SharedStart { config, options, store: None }) };
+    let number = take_number(database, &config, listening).await?;
+    let dir = config.registry_dir.as_ref().filter(|_| is_shared(&config));
+    let Some(dir) = dir.map(|dir| dir.value.clone()) else {
+        return Ok(SharedStart { config, options, store: None });
+    };
+    let store = database.registry(format!("replica {number}"));
+    let stored = store.load().await;
+    let Stored { documents: Documents { tools, servers }, .. } =
+        stored.map_err(|error| Failure::new(EXIT_CONNECT, error.to_string(), error.remedy()))?;
+    let known = config.warnings;
+    let texts = RegistryTexts { dir, tools, servers };
+    let (config, options) = load::load_with_registry(options, texts)?;
+    for warning in config.warnings.iter().filter(|warning| !known.contains(warning)) {
+        tracing::warn!("{warning}; {}", warning.remedy);
+    }
+    Ok(SharedStart { config, options, store: Some(Arc::new(store)) })
+}
+
+fn is_shared(config: &Config) -> bool {
+    config.registry_store.value == StoreKind::Shared
+}
+
+/// Takes a number in the table of replicas.
+async fn take_number(
     database: &Database,
     config: &Config,
     listening: SocketAddr,
@@ -39,58 +86,58 @@ pub(super) async fn join(
         return Err(Failure::new(EXIT_CONFIG, problem, remedy).into());
     };
     let joined = database.join(shared::replica(config, address.clone())).await;
-    let number = joined.map_err(failure)?;
+    let number = joined.map_err(|error| failure(&error))?;
     tracing::info!("this is replica {number}, which others reach at {address}");
     Ok(number)
 }
 
-/// The way to the other replicas, and the keys that all of them sign with.
-pub(super) async fn peers(database: &Database) -> anyhow::Result<(Peers, SigningKeys)> {
-    let keys = database.signing_keys().await.map_err(failure)?;
+/// The number of this process among replicas.
+pub(super) fn number(database: Option<&Database>) -> ReplicaNumber {
+    ReplicaNumber::new(database.and_then(Database::replica_number).unwrap_or_default())
+}
+
+/// The gateway, and the way to the other replicas, if there are any.
+pub(super) async fn gateway(
+    database: Option<&Database>,
+    runtime: &Runtime,
+    hub: &Hub,
+) -> anyhow::Result<(Mount, Option<Peers>)> {
+    let (runtime, hub) = (runtime.clone(), hub.clone());
+    let Some(database) = database else { return Ok((Mount::new(runtime, hub), None)) };
+    let keys = database.signing_keys().await.map_err(|error| failure(&error))?;
     let keys = SigningKeys::new(keys).map_err(|error| {
         let problem = format!("the table `haft.signing_key` cannot be used: {error}");
         Failure::new(EXIT_CONFIG, problem, "restore the rows that `haft shared migrate` created")
     })?;
-    let replicas = SharedReplicas::of(database);
-    let peers = Peers::new(Arc::new(replicas)).map_err(|error| {
+    let peers = Peers::new(Arc::new(SharedReplicas::of(database))).map_err(|error| {
         let problem = format!("there is no HTTP client for the other replicas: {error}");
         Failure::new(EXIT_CONFIG, problem, "see that the certificates of the system can be read")
     })?;
-    Ok((peers, keys))
+    Ok((Mount::of_replica(runtime, hub, peers.clone(), keys), Some(peers)))
 }
 
-/// A registry in the database and the configuration with its entries.
-pub(super) struct SharedRegistry {
-    pub(super) store: Arc<dyn RegistryStore>,
-    pub(super) config: Config,
-    pub(super) options: LoadOptions<'static>,
-}
-
-/// Loads the configuration again, with the entries of the registry in the database.
-pub(super) async fn registry(
-    database: &Database,
-    config: &Config,
+/// Follows the files, and the registry in its store.
+pub(super) fn follow(
+    runtime: Runtime,
     options: LoadOptions<'static>,
-) -> anyhow::Result<Option<SharedRegistry>> {
-    let Some(dir) = &config.registry_dir else { return Ok(None) };
-    if config.registry_store.value != StoreKind::Shared {
-        return Ok(None);
+    store: Option<Arc<dyn RegistryStore>>,
+) -> Live {
+    match store {
+        Some(store) => Live::with_store(runtime, options, Some(store)),
+        None => Live::follow(runtime, options),
     }
-    let number = database.replica_number().unwrap_or_default();
-    let store = database.registry(format!("replica {number}"));
-    let Stored { documents, .. } = store
-        .load()
-        .await
-        .map_err(|error| Failure::new(EXIT_CONNECT, error.to_string(), error.remedy()))?;
-    let texts = RegistryTexts {
-        dir: dir.value.clone(),
-        tools: documents.tools,
-        servers: documents.servers,
-    };
-    let known = config.warnings.clone();
-    let (config, options) = load::load_with_registry(options, texts)?;
-    for warning in config.warnings.iter().filter(|warning| !known.contains(warning)) {
-        tracing::warn!("{warning}; {}", warning.remedy);
+}
+
+/// Reports the state of a replica until `stop`.
+pub(super) async fn report(database: Option<Database>, live: Live, stop: CancellationToken) {
+    if let Some(database) = database {
+        shared::report(database, live, stop).await;
     }
-    Ok(Some(SharedRegistry { store: Arc::new(store), config, options }))
+}
+
+/// Leaves the table of replicas.
+pub(super) async fn leave(database: Option<&Database>) {
+    if let Some(database) = database {
+        database.close().await;
+    }
 }
