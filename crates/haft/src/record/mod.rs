@@ -44,6 +44,7 @@ mod open_file;
 mod query;
 mod queue;
 mod replay;
+mod reverse;
 mod room;
 mod shorten;
 mod sink;
