@@ -106,13 +106,22 @@ impl Database {
     }
 
     /// Runs one statement on the connection `ship`.
-    #[allow(dead_code, reason = "for the execution log")]
     pub(crate) async fn ship(
         &self,
         sql: &str,
         params: &[Param<'_>],
     ) -> Result<Vec<Row>, DatabaseError> {
         self.inner.ship.query(sql, params).await
+    }
+
+    /// Runs a statement that changes nothing on the connection `ship`. Searching the log may take long, and must not delay
+    /// the keys.
+    pub(crate) async fn read_log(
+        &self,
+        sql: &str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, DatabaseError> {
+        self.inner.ship.read(sql, params).await
     }
 
     /// The registry in this database. `by` names the writer in its history.

@@ -68,6 +68,12 @@ pub enum DatabaseError {
         /// The oldest version whose Haft can use them.
         works_from: i32,
     },
+    /// The database refuses the values of a statement: too long, out of range, or not text.
+    #[error("the database refuses the values: {cause}")]
+    Content {
+        /// The cause.
+        cause: String,
+    },
     /// Anything else.
     #[error("the database reports: {cause}")]
     Other {
@@ -99,6 +105,7 @@ impl DatabaseError {
                 "run `haft shared migrate`, or set `shared.migrate: auto`".to_owned()
             }
             Self::SchemaTooNew { .. } => "upgrade this Haft".to_owned(),
+            Self::Content { .. } => "shorten or correct the value that it names".to_owned(),
             Self::Other { .. } => {
                 "see the log of PostgreSQL; `haft shared status` tries again".to_owned()
             }
@@ -117,6 +124,7 @@ impl DatabaseError {
             | Self::NoSchema
             | Self::SchemaTooOld { .. }
             | Self::SchemaTooNew { .. }
+            | Self::Content { .. }
             | Self::Other { .. } => false,
         }
     }
@@ -160,12 +168,17 @@ impl DatabaseError {
             return Self::NoSchema;
         } else if is_end(code) || *code == SqlState::TOO_MANY_CONNECTIONS {
             return Self::Unreachable { cause, age: None };
+        } else if CONTENT_CLASSES.iter().any(|class| code.code().starts_with(class)) {
+            return Self::Content { cause };
         } else {
             return Self::Other { cause };
         };
         Self::Refused { cause, remedy: remedy.to_owned() }
     }
 }
+
+/// Classes of errors in the values of a statement: data exceptions, integrity, limits of a program.
+const CONTENT_CLASSES: [&str; 3] = ["22", "23", "54"];
 
 /// Returns true if the server starts, ends or gives up.
 fn is_end(code: &SqlState) -> bool {

@@ -4,9 +4,12 @@
 //! memory, and a poll twice a second tells them when to read again. One operation is one statement, so there is no
 //! open transaction and no pool, and a proxy that pools transactions is sufficient.
 
+mod calls;
 mod connection;
 mod database;
 mod error;
+mod keys;
+mod log;
 mod migrate;
 mod random;
 mod registry;
@@ -17,8 +20,11 @@ mod tls;
 mod topics;
 mod watch;
 
+pub use calls::{FoundCall, chunks};
 pub use database::Database;
 pub use error::DatabaseError;
+pub use keys::{KeyInserted, KeyRow, KeyRows, NewKeyRow};
+pub use log::PostgresLog;
 pub use migrate::{Migrations, SCHEMA_VERSION};
 pub use registry::PostgresRegistry;
 pub use replicas::{OwnReplica, Replica, ReplicaTable};

@@ -5,15 +5,13 @@ use anyhow::Result;
 use crate::run::{cargo, step};
 use crate::tools::{DENY, NEXTEST, TARPAULIN, require, require_answer};
 use crate::{
-    advisories, api, conformance, console, dist, docs, fuzz, instructions, modules, peers, words,
+    advisories, api, conformance, console, dist, docs, fuzz, instructions, modules, peers,
+    replicas, words,
 };
 
 /// Folders whose coverage is promised.
 const COVERED: [&str; 3] =
     ["crates/haft-config/src/config/*", "crates/haft/src/registry/*", "crates/haft/src/policy/*"];
-
-/// Finds the programs of a PostgreSQL server.
-const POSTGRES: &str = "command -v initdb || ls /usr/lib/postgresql/*/bin/initdb";
 
 pub(crate) fn run() -> Result<()> {
     require("python3", "python3")?;
@@ -22,8 +20,7 @@ pub(crate) fn run() -> Result<()> {
     require("bwrap", "bubblewrap")?;
     require("dpkg-deb", "dpkg")?;
     require_for_faults()?;
-    // Debian does not put the programs of the server on the search path.
-    require_answer("sh", &["-c", POSTGRES], "postgresql")?;
+    replicas::require_postgres()?;
     step(&mut cargo(&["fmt", "--all", "--check"]))?;
     modules::check()?;
     api::check()?;

@@ -175,6 +175,16 @@ choice! {
 }
 
 choice! {
+    /// The place that the log is shipped to.
+    pub enum LogShip("a place for the log") {
+        /// It stays in its files.
+        None = "none",
+        /// The database of `shared`.
+        Shared = "shared",
+    }
+}
+
+choice! {
     /// The handling of processes that a call of a local tool leaves running.
     pub enum Background("a way to handle processes that a call leaves running") {
         /// They end with the call.

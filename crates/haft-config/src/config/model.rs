@@ -12,8 +12,9 @@ use super::broken::MisconfiguredServer;
 use super::bytes::FreeSpace;
 use super::call_limits::LimitSettings;
 use super::choices::{
-    Approval, Background, ConnectFailure, InheritEnv, ListChanged, LogSync, Mode, NameCollision,
-    OnLimit, OnLogFailure, Protocol, RuntimeViolation, Sampling, Start, StoreKind, ToolPrefix,
+    Approval, Background, ConnectFailure, InheritEnv, ListChanged, LogShip, LogSync, Mode,
+    NameCollision, OnLimit, OnLogFailure, Protocol, RuntimeViolation, Sampling, Start, StoreKind,
+    ToolPrefix,
 };
 use super::expand::VariableUse;
 use super::gateway::{GatewayConfig, Profile};
@@ -243,6 +244,10 @@ pub struct LogConfig {
     pub max_bytes: Setting<Option<u64>>,
     /// Disk space to keep free.
     pub keep_free: Setting<FreeSpace>,
+    /// The place that entries are shipped to.
+    pub ship: Setting<LogShip>,
+    /// The most that files may have together while they wait to be shipped.
+    pub spool_max: Setting<u64>,
     /// The handling of calls when the log cannot be written.
     pub on_failure: Setting<OnLogFailure>,
     /// The time at which an entry counts as written.

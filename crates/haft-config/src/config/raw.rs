@@ -5,9 +5,9 @@ use serde_json::Value;
 use super::bytes::{ByteCount, FreeSpace};
 use super::call_limits::{Burst, Quota, Rate};
 use super::choices::{
-    Approval, ConnectFailure, InheritEnv, ListChanged, LogSync, Mode, NameCollision, OnLimit,
-    OnLogFailure, Protocol, RuntimeViolation, Sampling, Start, StoreKind, ToolPrefix, Transport,
-    UnresolvedEnv,
+    Approval, ConnectFailure, InheritEnv, ListChanged, LogShip, LogSync, Mode, NameCollision,
+    OnLimit, OnLogFailure, Protocol, RuntimeViolation, Sampling, Start, StoreKind, ToolPrefix,
+    Transport, UnresolvedEnv,
 };
 use super::dialect::RawLocalTool;
 use super::node::Text;
@@ -283,6 +283,12 @@ record! {
         /// Disk space to keep free: a size, a percentage of the disk such as `5%`, or `auto` (the
         /// default: 64 MiB, or 1% of a small disk).
         keep_free("keep_free"): FreeSpace,
+        /// The place that entries are shipped to: `shared` (the database of `shared`, the default with it) or `none`. With
+        /// `shared`, `dir` holds what waits to be shipped, and `retain_days` counts in the database.
+        ship("ship"): LogShip,
+        /// The most that log files may have together while they wait to be shipped, such as `10GiB` (the default). At
+        /// that size `on_failure` applies.
+        spool_max("spool_max"): ByteCount,
         /// The handling of calls when the log cannot be written: `refuse` (the default) or
         /// `degrade`.
         on_failure("on_failure"): OnLogFailure,

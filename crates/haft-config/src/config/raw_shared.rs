@@ -2,6 +2,7 @@
 
 use super::choices::Migrate;
 use super::node::Text;
+use super::quantity::Span;
 use super::read::record;
 
 record! {
@@ -18,5 +19,8 @@ record! {
         /// The time at which tables are created and changed: `auto` (the default: at the start) or `manual` (by
         /// `haft shared migrate`).
         migrate("migrate"): Migrate,
+        /// The longest time for which keys are accepted while the database does not respond; 15m by default. Then requests
+        /// answer 503.
+        stale_max("stale_max"): Span,
     }
 }

@@ -1,6 +1,7 @@
 //! The database that several replicas share.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::choices::Migrate;
 use super::model::Setting;
@@ -17,4 +18,6 @@ pub struct SharedConfig {
     pub advertise: Option<Setting<ServerUrl>>,
     /// The time at which tables are created and changed.
     pub migrate: Setting<Migrate>,
+    /// The longest time for which keys are accepted while the database does not respond.
+    pub stale_max: Setting<Duration>,
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::call_limits::LimitSettings;
+use super::choices::LogShip;
 use super::gateway::Profile;
 use super::limits::LimitsConfig;
 use super::metadata::ToolMetadata;
@@ -69,6 +70,10 @@ pub fn rows(config: &Config) -> Vec<Row> {
     let LogConfig { max_bytes, keep_free, .. } = &config.log;
     rows.add("log.max_bytes", json!(max_bytes.value.unwrap_or(0)), &max_bytes.origin);
     rows.add("log.keep_free", keep_free.value.shown(), &keep_free.origin);
+    rows.plain("log.ship", &config.log.ship);
+    if config.log.ship.value == LogShip::Shared {
+        rows.plain("log.spool_max", &config.log.spool_max);
+    }
     rows.plain("log.on_failure", &config.log.on_failure);
     rows.plain("log.sync", &config.log.sync);
     rows.plain("log.requests", &config.log.requests);
@@ -185,6 +190,7 @@ impl Rows {
         }
         self.plain("api.allowed_hosts", &api.allowed_hosts);
         self.plain("api.allowed_origins", &api.allowed_origins);
+        self.span("api.drain_delay", &api.drain_delay);
         self.span("api.shutdown_grace", &api.shutdown_grace);
         let allowed = &policy.allowed_commands;
         let patterns: Vec<String> = allowed.value.iter().map(ToString::to_string).collect();
@@ -210,7 +216,7 @@ impl Rows {
     }
 
     fn shared(&mut self, shared: Option<&SharedConfig>) {
-        let Some(SharedConfig { url, ca, advertise, migrate }) = shared else { return };
+        let Some(SharedConfig { url, ca, advertise, migrate, stale_max }) = shared else { return };
         self.add("shared.url", json!(url.value.shown()), &url.origin);
         if let Some(ca) = ca {
             self.add("shared.ca", json!(ca.value), &ca.origin);
@@ -219,6 +225,7 @@ impl Rows {
             self.add("shared.advertise", json!(advertise.value.to_string()), &advertise.origin);
         }
         self.plain("shared.migrate", migrate);
+        self.span("shared.stale_max", stale_max);
     }
 
     fn limits(&mut self, limits: &LimitsConfig) {

@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 
 use super::Service;
 use crate::audit::{AuditAction, AuditOutcome, AuditResult};
-use crate::keys::KeyEntry;
 use crate::serve::{Caller, Connection, Problem};
 
 /// The name of the item that a handler created, if its path does not have it.
@@ -178,9 +177,8 @@ async fn entry(service: &Service, document: RegistryDocument, name: &str) -> Opt
 }
 
 async fn key(service: &Service, name: &str) -> Option<Value> {
-    let (file, name) = (service.keys.file().clone(), name.to_owned());
-    let listed = tokio::task::spawn_blocking(move || file.list()).await.ok()?.ok()?;
-    listed.iter().find(|key| key.name == name).map(KeyEntry::shown)
+    let listed = service.keys.store().list().await.ok()?;
+    listed.iter().find(|key| key.entry.name == name).map(|key| key.entry.shown())
 }
 
 /// The name of what a request created.

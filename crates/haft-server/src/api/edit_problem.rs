@@ -18,7 +18,7 @@ const BUSY_FOR: Duration = Duration::from_secs(1);
 /// When to come again where the server ends.
 const AWAY_FOR: Duration = Duration::from_secs(5);
 /// When to come again where the database cannot be used.
-const DATABASE_FOR: Duration = Duration::from_secs(5);
+pub(in crate::api) const DATABASE_FOR: Duration = Duration::from_secs(5);
 
 /// The operating system's errors for a full disk or an exhausted quota.
 const NO_ROOM: [&str; 2] = ["os error 28", "os error 122"];
@@ -69,7 +69,7 @@ impl From<RegistryEditError> for Problem {
 }
 
 /// Adds `Retry-After`.
-pub(super) fn come_again(problem: Problem, after: Duration) -> Problem {
+pub(in crate::api) fn come_again(problem: Problem, after: Duration) -> Problem {
     problem.header(RETRY_AFTER, HeaderValue::from(after.as_secs()))
 }
 

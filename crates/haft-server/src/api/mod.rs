@@ -66,6 +66,7 @@ use crate::runs::Runs;
 use crate::serve::{
     BodyLimits, Caller, CheckedService, GuardSettings, HttpService, Peers, Sessions,
 };
+pub use crate::shared_log::SharedLog;
 use crate::sign_ins::SignIns;
 use crate::telemetry::Telemetry;
 pub use direct::DirectCalls;
@@ -89,12 +90,16 @@ pub struct Service {
     pub audit: Arc<AuditLog>,
     /// The database that it shares with other replicas.
     pub shared: Option<Database>,
+    /// The execution log of all replicas.
+    pub log: Option<SharedLog>,
     /// The other replicas, if the service has several.
     pub peers: Option<Peers>,
     /// Since when it serves.
     pub started: Timestamp,
     /// True once every eager server has been tried.
     has_started: AtomicBool,
+    /// True after SIGTERM: no new request should come here.
+    pub(crate) is_draining: AtomicBool,
 }
 
 impl Service {
@@ -120,6 +125,7 @@ impl Service {
         let (sessions, sign_ins) = (Arc::default(), Arc::default());
         let (started, has_started) = (Timestamp::now(), AtomicBool::new(false));
         let audit = Arc::new(AuditLog::of(&live.runtime().config()));
+        let log = shared.clone().map(|database| SharedLog::new(database, live.runtime()));
         Arc::new(Self {
             live,
             keys,
@@ -129,9 +135,11 @@ impl Service {
             sign_ins,
             audit,
             shared,
+            log,
             peers,
             started,
             has_started,
+            is_draining: AtomicBool::new(false),
         })
     }
 

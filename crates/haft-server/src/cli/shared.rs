@@ -17,7 +17,10 @@ use haft_postgres::{Database, DatabaseStatus, Migrations, Replica, Settings};
 use serde_json::{Value, json};
 
 use super::serve::shared::failure;
-use super::{EXIT_CONFIG, EXIT_CONNECT, EXIT_RUNTIME, Failure, Global, block_on, load, print_json};
+use super::{
+    EXIT_CONFIG, EXIT_CONNECT, EXIT_RUNTIME, Failure, Global, block_on, load, print_json,
+    shared_keys,
+};
 use crate::shared;
 use crate::stderr::say;
 use crate::terminal::{self, Paint};
@@ -33,9 +36,9 @@ pub(super) enum SharedCommand {
     Migrate,
     /// Show the database, its registry and the replicas that use it
     Status,
-    /// Copy the registry's files into the database
+    /// Copy the registry's files and the keys into the database
     #[command(after_help = "\
-Copies tools.json and mcp.json of `registry.dir`. Scripts stay in the folder, which every replica needs.
+Copies tools.json and mcp.json of `registry.dir`, and the keys of `api.keys_file` that the database does not have. Scripts stay in the folder, which every replica needs.
 A registry in the database that was changed already is not replaced without --replace; its history keeps it.")]
     Import(ImportArgs),
     /// Write the registry in the database into files
@@ -89,7 +92,7 @@ async fn migrate(global: &Global, settings: &SharedConfig) -> anyhow::Result<()>
 }
 
 /// Opens the database for a command, which never changes its tables.
-async fn open(settings: &SharedConfig) -> anyhow::Result<Database> {
+pub(super) async fn open(settings: &SharedConfig) -> anyhow::Result<Database> {
     let settings = Settings { migrates: false, ..shared::settings(settings) };
     Ok(Database::open(settings).await.map_err(|error| failure(&error))?)
 }
@@ -168,7 +171,9 @@ async fn import(
     };
     let new = Documents { tools: text(TOOLS_FILE, tools)?, servers: text(SERVERS_FILE, servers)? };
     check(global, dir, &new)?;
-    let registry = open(settings).await?.registry("haft shared import");
+    let database = open(settings).await?;
+    shared_keys::import(config, database.clone()).await?;
+    let registry = database.registry("haft shared import");
     let Stored { documents: old, revision } =
         registry.load().await.map_err(|error| store_failure(&error))?;
     if old == new {

@@ -14,6 +14,7 @@ mod extract;
 mod failures;
 mod guard;
 mod http_service;
+mod identification;
 mod listener;
 mod memory;
 mod peer_events;

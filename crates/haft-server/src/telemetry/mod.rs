@@ -14,8 +14,8 @@ use haft::{CallSummary, Runtime, TraceContext};
 use haft_postgres::DatabaseHealth;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use metrics::METRICS_CONTENT_TYPE;
 use metrics::Metrics;
+pub(crate) use metrics::{METRICS_CONTENT_TYPE, shipping_report};
 use series::Series;
 use traces::Traces;
 pub use traces::TracesError;

@@ -68,6 +68,8 @@ mod run_tools;
 mod runs;
 mod schemathesis;
 mod served;
+mod shared_keys;
+mod shared_log;
 mod shared_outage;
 mod shared_registry;
 mod shared_replicas;

@@ -4,7 +4,9 @@ use testkit::postgres::database;
 use testkit::{ProxyMode, TcpProxy};
 
 use crate::faults::until;
-use crate::shared_support::{readiness, replica, tool, until_greets};
+use crate::served::{SERVE, Served, create_key, haft};
+use crate::shared_support::{readiness, replica, tool, until_greets, workspace};
+use haft_server::keys::Scope;
 
 /// Calls continue without the database; changes are refused with 503 until it is back.
 #[tokio::test]
@@ -83,9 +85,13 @@ async fn a_change_that_cannot_be_settled_is_reported_as_unknown() {
 #[tokio::test]
 async fn a_start_waits_for_the_database() {
     let Some(test) = database() else { return };
+    let workspace = workspace(&test.url);
+    let key = create_key(&workspace, "one", Scope::Admin);
     test.stop();
-    let url = test.url.clone();
-    let starting = tokio::task::spawn_blocking(move || replica(&url, "one"));
+    let starting = tokio::task::spawn_blocking(move || {
+        let program = haft(&workspace, &SERVE);
+        Served::run(workspace, Some(key), program)
+    });
     tokio::task::spawn_blocking(move || test.start()).await.unwrap();
     let one = starting.await.unwrap();
     assert_eq!(one.post("/api/v1/tools", &tool("greet", "greet.py")).await.status, 201);

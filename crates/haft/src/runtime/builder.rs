@@ -20,7 +20,7 @@ use crate::config::Config;
 use crate::human_input::HumanInbox;
 use crate::memory::MemoryBudget;
 use crate::outputs::OutputStore;
-use crate::record::{Clock, SystemClock};
+use crate::record::{Clock, ShippedFiles, SystemClock};
 use crate::replica_number::ReplicaNumber;
 use crate::tool::Tool;
 
@@ -241,6 +241,7 @@ impl RuntimeBuilder {
             functions: self.functions,
             warm: WarmWorkers::new(),
             clock: self.clock,
+            shipped: ShippedFiles::default(),
             inbox: self.inbox,
             outputs: OutputStore::default(),
             observer: self.observer,

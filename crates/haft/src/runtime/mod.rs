@@ -45,7 +45,7 @@ use crate::error::{CallError, ToolFailure};
 use crate::human_input::HumanInbox;
 use crate::memory::MemoryBudget;
 use crate::outputs::OutputStore;
-use crate::record::{Clock, ExecutionLog, LogHealth};
+use crate::record::{Clock, ExecutionLog, LogHealth, ShippedFiles};
 use crate::registry::{ActiveTool, Record};
 use crate::replica_number::ReplicaNumber;
 use crate::tool::{BoxFuture, Tool};
@@ -248,6 +248,8 @@ pub(crate) struct Parts {
     functions: Vec<Arc<dyn Tool>>,
     warm: Arc<WarmWorkers>,
     clock: Arc<dyn Clock>,
+    /// The files of the log that were shipped.
+    shipped: ShippedFiles,
     /// Questions to people.
     inbox: HumanInbox,
     /// Results that were too long for their caller.
@@ -519,6 +521,11 @@ impl Runtime {
     /// The health of the execution log; `None` for a dry run.
     pub fn log_health(&self) -> Option<LogHealth> {
         self.inner.snapshot.load().toolbox.log.as_ref().map(ExecutionLog::health)
+    }
+
+    /// The files of the log that were shipped, for a [`Shipper`](crate::record::Shipper) of this process.
+    pub fn shipped_files(&self) -> &ShippedFiles {
+        &self.inner.parts.shipped
     }
 
     /// The memory budget for data in flight, shared with the readers of requests.

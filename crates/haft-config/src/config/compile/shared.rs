@@ -1,9 +1,10 @@
 //! `shared` and `registry`, and what cannot hold together with them.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::service::http_address;
-use super::{explicit, pick};
+use super::{explicit, pick, span};
 use crate::config::choices::{AllowedScripts, Migrate, StoreKind};
 use crate::config::model::{Config, Endpoint, Origin, Setting};
 use crate::config::oauth::OauthGrant;
@@ -12,6 +13,9 @@ use crate::config::raw::RawRegistry;
 use crate::config::raw_shared::RawShared;
 use crate::config::secret::{Masked, without_secrets};
 use crate::config::shared::SharedConfig;
+
+/// Default of `shared.stale_max`.
+const STALE_MAX_DEFAULT: Duration = Duration::from_mins(15);
 
 /// The folder of the registry and the place of its documents.
 pub(super) struct Registry {
@@ -55,7 +59,8 @@ pub(super) fn shared(
     base: &Path,
     problems: &mut Problems,
 ) -> Option<Box<SharedConfig>> {
-    let At { value: RawShared { url, ca, advertise, migrate, broken, .. }, place } = raw?;
+    let At { value: RawShared { url, ca, advertise, migrate, stale_max, broken, .. }, place } =
+        raw?;
     let Some(url) = url else {
         if broken.is_empty() {
             let remedy = "write `shared: {url: \"${DATABASE_URL}\"}`";
@@ -73,6 +78,7 @@ pub(super) fn shared(
         ca: ca.map(|at| explicit(at, |file| base.join(file.text))),
         advertise: advertise.and_then(|at| http_address(at, REPLICA, problems)),
         migrate: pick(migrate, Migrate::Auto),
+        stale_max: pick(stale_max.map(span), STALE_MAX_DEFAULT),
     }))
 }
 

@@ -96,10 +96,11 @@ fn lines(
         }
     });
     lines.push(if service.keys.is_empty() {
-        let how = "none: changes need one, `haft keys create --scope admin --name me`";
-        ("keys", how.to_owned())
+        let needs = if service.keys.is_shared() { "every request needs" } else { "changes need" };
+        let how = format!("none: {needs} one, `haft keys create --scope admin --name me`");
+        ("keys", how)
     } else {
-        ("keys", config.api.keys_file.value.display().to_string())
+        ("keys", service.keys.store().location())
     });
     if let Some(tool) = runtime.tools().iter().find(|tool| is_example(tool)) {
         let arguments = example(&tool.input_schema);

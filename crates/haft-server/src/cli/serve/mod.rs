@@ -11,13 +11,19 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::Args;
 use haft::config::LoadOptions;
 use haft::record::LogHealth;
 use haft::{Config, HumanInbox, ReplicaNumber, Runtime};
+<<<<<<< HEAD
 use tokio::time::timeout;
+=======
+use haft_postgres::Database;
+use tokio::time::{sleep, timeout};
+>>>>>>> pg-base
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -29,7 +35,11 @@ use super::{
 };
 use crate::api::{self, Service};
 use crate::gateway::Hub;
+<<<<<<< HEAD
 use crate::keys::{self, KeyFile, Keyring};
+=======
+use crate::keys::Keyring;
+>>>>>>> pg-base
 use crate::progress::Progress;
 use crate::runs::Runs;
 use crate::serve::{GuardSettings, ListenError, Listener, ListenerSettings, TlsFiles};
@@ -37,7 +47,7 @@ use crate::telemetry::Telemetry;
 use first_start::First;
 pub(super) use greeting::reachable;
 pub(super) use sampling::sampler;
-use shared::SharedStart;
+use shared::{SharedStart, Shipping};
 use signals::{Signals, Wish};
 
 #[derive(Debug, Args)]
@@ -97,17 +107,15 @@ async fn serve(
     socket: &Path,
 ) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::new()?;
-    let keys = KeyFile::new(config.api.keys_file.value.clone());
-    let keys = Keyring::open(keys)
-        .map_err(|error| Failure::new(EXIT_CONFIG, keys::chain(&error), error.remedy()))?;
-    let keys = Arc::new(keys);
     // The database first: it may take a while, and nothing listens until the keys are known.
     let database = shared::open(&config, &mut signals).await?;
+    let keys = Arc::new(shared::keyring(&config, database.as_ref()).await?);
     // The address next: without it no server needs to start.
     let listener = listen(args, &config, &keys).await?;
     let SharedStart { config, options, store } =
         shared::join(database.as_ref(), config, options, listener.local_addr()).await?;
-    let (grace, guard) = (config.api.shutdown_grace.value, guard(&config));
+    let (drain_delay, grace) = (config.api.drain_delay.value, config.api.shutdown_grace.value);
+    let guard = guard(&config);
     let telemetry = Telemetry::start(&config.telemetry)
         .map_err(|error| Failure::new(EXIT_CONFIG, error.to_string(), error.remedy()))?;
     let replica = shared::number(database.as_ref());
@@ -122,11 +130,22 @@ async fn serve(
         start(config, &mut signals, Arc::clone(&telemetry), callers, asked, replica).await?;
     let (gateway, peers) = shared::gateway(database.as_ref(), &runtime, &hub).await?;
     let live = shared::follow(runtime, options, store);
+<<<<<<< HEAD
     let (shown, measured) = (Arc::clone(&keys), Arc::clone(&telemetry));
     let service = Service::of_replica(live.clone(), shown, measured, database.clone(), peers);
+=======
+    let service = Service::of_replica(
+        live.clone(),
+        Arc::clone(&keys),
+        Arc::clone(&telemetry),
+        database.clone(),
+        peers,
+    );
+>>>>>>> pg-base
     let stop = CancellationToken::new();
     let background = TaskTracker::new();
     background.spawn(shared::report(database.clone(), live.clone(), stop.clone()));
+    let shipping = Shipping::start(&service);
     // Commands wait for their calls, which may take as long as the whole end.
     let commands = TaskTracker::new();
     let context = ServiceContext {
@@ -159,6 +178,15 @@ async fn serve(
                     background.spawn(async move { service.reload_on_signal().await });
                 }
                 Wish::End => break,
+                Wish::Drain => {
+                    service.is_draining.store(true, Ordering::Relaxed);
+                    tokio::select! {
+                        _ = &mut serving => {}
+                        () = sleep(drain_delay) => {}
+                        () = signals.end() => {}
+                    }
+                    break;
+                }
             },
         }
     }
@@ -188,6 +216,7 @@ async fn serve(
             tracing::warn!("a command does not take its answer and is left behind");
         }
         gateway.stop().await;
+        shipping.end().await;
         shared::leave(database.as_ref()).await;
         telemetry.end().await;
     };

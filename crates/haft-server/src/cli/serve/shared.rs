@@ -2,21 +2,36 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use haft::config::choices::StoreKind;
 use haft::config::{LoadOptions, RegistryTexts};
 use haft::live::{Documents, Live, RegistryStore, Stored};
 use haft::mcp_server::SigningKeys;
+<<<<<<< HEAD
 use haft::{Config, ReplicaNumber, Runtime};
+=======
+use haft::{Config, Runtime};
+>>>>>>> pg-base
 use haft_postgres::{Database, DatabaseError};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::signals::Signals;
+use crate::api::Service;
 use crate::cli::toolbox::Interrupted;
 use crate::cli::{EXIT_CONFIG, EXIT_CONNECT, Failure, load};
 use crate::gateway::{Hub, Mount};
+<<<<<<< HEAD
+=======
+use crate::keys::{self, KeyError, KeyFile, Keyring, SharedKeys};
+>>>>>>> pg-base
 use crate::serve::Peers;
 use crate::shared::{self, SharedReplicas};
+
+/// Time to ship the last entries of the log.
+const SHIPPED_MAX: Duration = Duration::from_secs(5);
 
 /// Opens the database, if one is configured. A signal ends the wait for it.
 pub(super) async fn open(
@@ -34,6 +49,22 @@ pub(super) async fn open(
 pub(in crate::cli) fn failure(error: &DatabaseError) -> Failure {
     let code = if error.is_transient() { EXIT_CONNECT } else { EXIT_CONFIG };
     Failure::new(code, error.to_string(), error.remedy())
+}
+
+/// The keys of the service, from the database if there is one.
+pub(super) async fn keyring(
+    config: &Config,
+    database: Option<&Database>,
+) -> anyhow::Result<Keyring> {
+    let opened = match (database, &config.shared) {
+        (Some(database), Some(settings)) => {
+            let stale_max = settings.stale_max.value;
+            Keyring::open_shared(SharedKeys::new(database.clone()), stale_max).await
+        }
+        (Some(_) | None, _) => Keyring::open(KeyFile::new(config.api.keys_file.value.clone())),
+    };
+    let failed = |error: KeyError| Failure::new(EXIT_CONFIG, keys::chain(&error), error.remedy());
+    Ok(opened.map_err(failed)?)
 }
 
 /// The configuration of a service, with the registry if it is in the database.
@@ -91,31 +122,14 @@ async fn take_number(
     Ok(number)
 }
 
+<<<<<<< HEAD
 /// The number of this process among replicas.
 pub(super) fn number(database: Option<&Database>) -> ReplicaNumber {
     ReplicaNumber::new(database.and_then(Database::replica_number).unwrap_or_default())
 }
 
 /// The gateway, and the way to the other replicas, if there are any.
-pub(super) async fn gateway(
-    database: Option<&Database>,
-    runtime: &Runtime,
-    hub: &Hub,
-) -> anyhow::Result<(Mount, Option<Peers>)> {
-    let (runtime, hub) = (runtime.clone(), hub.clone());
-    let Some(database) = database else { return Ok((Mount::new(runtime, hub), None)) };
-    let keys = database.signing_keys().await.map_err(|error| failure(&error))?;
-    let keys = SigningKeys::new(keys).map_err(|error| {
-        let problem = format!("the table `haft.signing_key` cannot be used: {error}");
-        Failure::new(EXIT_CONFIG, problem, "restore the rows that `haft shared migrate` created")
-    })?;
-    let peers = Peers::new(Arc::new(SharedReplicas::of(database))).map_err(|error| {
-        let problem = format!("there is no HTTP client for the other replicas: {error}");
-        Failure::new(EXIT_CONFIG, problem, "see that the certificates of the system can be read")
-    })?;
-    Ok((Mount::of_replica(runtime, hub, peers.clone(), keys), Some(peers)))
-}
-
+=======
 /// Follows the files, and the registry in its store.
 pub(super) fn follow(
     runtime: Runtime,
@@ -128,10 +142,85 @@ pub(super) fn follow(
     }
 }
 
+/// The endpoint for MCP clients, with the way to the other replicas if there are some.
+>>>>>>> pg-base
+pub(super) async fn gateway(
+    database: Option<&Database>,
+    runtime: &Runtime,
+    hub: &Hub,
+) -> anyhow::Result<(Mount, Option<Peers>)> {
+    let (runtime, hub) = (runtime.clone(), hub.clone());
+    let Some(database) = database else { return Ok((Mount::new(runtime, hub), None)) };
+<<<<<<< HEAD
+=======
+    let (peers, signing_keys) = peers(database).await?;
+    Ok((Mount::of_replica(runtime, hub, peers.clone(), signing_keys), Some(peers)))
+}
+
+/// The way to the other replicas, and the keys that all of them sign with.
+async fn peers(database: &Database) -> anyhow::Result<(Peers, SigningKeys)> {
+>>>>>>> pg-base
+    let keys = database.signing_keys().await.map_err(|error| failure(&error))?;
+    let keys = SigningKeys::new(keys).map_err(|error| {
+        let problem = format!("the table `haft.signing_key` cannot be used: {error}");
+        Failure::new(EXIT_CONFIG, problem, "restore the rows that `haft shared migrate` created")
+    })?;
+    let peers = Peers::new(Arc::new(SharedReplicas::of(database))).map_err(|error| {
+        let problem = format!("there is no HTTP client for the other replicas: {error}");
+        Failure::new(EXIT_CONFIG, problem, "see that the certificates of the system can be read")
+    })?;
+    Ok((Mount::of_replica(runtime, hub, peers.clone(), keys), Some(peers)))
+}
+
+<<<<<<< HEAD
+/// Follows the files, and the registry in its store.
+pub(super) fn follow(
+    runtime: Runtime,
+    options: LoadOptions<'static>,
+    store: Option<Arc<dyn RegistryStore>>,
+) -> Live {
+    match store {
+        Some(store) => Live::with_store(runtime, options, Some(store)),
+        None => Live::follow(runtime, options),
+    }
+}
+
+=======
+>>>>>>> pg-base
 /// Reports the state of a replica until `stop`.
 pub(super) async fn report(database: Option<Database>, live: Live, stop: CancellationToken) {
     if let Some(database) = database {
         shared::report(database, live, stop).await;
+    }
+}
+
+/// The task that ships the log to the database, if it is shipped.
+pub(super) struct Shipping {
+    task: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl Shipping {
+    pub(super) fn start(service: &Arc<Service>) -> Self {
+        let (task, stop) = (TaskTracker::new(), CancellationToken::new());
+        if service.log.is_some() {
+            let (service, stop) = (Arc::clone(service), stop.clone());
+            task.spawn(async move {
+                if let Some(log) = &service.log {
+                    log.ship(stop).await;
+                }
+            });
+        }
+        task.close();
+        Self { task, stop }
+    }
+
+    /// Ships what is left. To be called when the last call has written its entry.
+    pub(super) async fn end(self) {
+        self.stop.cancel();
+        if timeout(SHIPPED_MAX, self.task.wait()).await.is_err() {
+            tracing::warn!("the last entries of the log are shipped after the next start");
+        }
     }
 }
 
