@@ -18,12 +18,8 @@ use clap::Args;
 use haft::config::LoadOptions;
 use haft::record::LogHealth;
 use haft::{Config, HumanInbox, ReplicaNumber, Runtime};
-<<<<<<< HEAD
-use tokio::time::timeout;
-=======
 use haft_postgres::Database;
 use tokio::time::{sleep, timeout};
->>>>>>> pg-base
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -35,11 +31,7 @@ use super::{
 };
 use crate::api::{self, Service};
 use crate::gateway::Hub;
-<<<<<<< HEAD
-use crate::keys::{self, KeyFile, Keyring};
-=======
 use crate::keys::Keyring;
->>>>>>> pg-base
 use crate::progress::Progress;
 use crate::runs::Runs;
 use crate::serve::{GuardSettings, ListenError, Listener, ListenerSettings, TlsFiles};
@@ -118,7 +110,8 @@ async fn serve(
     let guard = guard(&config);
     let telemetry = Telemetry::start(&config.telemetry)
         .map_err(|error| Failure::new(EXIT_CONFIG, error.to_string(), error.remedy()))?;
-    let replica = shared::number(database.as_ref());
+    let replica = database.as_ref().and_then(Database::replica_number).unwrap_or_default();
+    let replica = ReplicaNumber::new(replica);
     let inbox = HumanInbox::of_replica(replica);
     // From the start on: a server may ask while it is being connected.
     let _attending = inbox.attend();
@@ -130,10 +123,6 @@ async fn serve(
         start(config, &mut signals, Arc::clone(&telemetry), callers, asked, replica).await?;
     let (gateway, peers) = shared::gateway(database.as_ref(), &runtime, &hub).await?;
     let live = shared::follow(runtime, options, store);
-<<<<<<< HEAD
-    let (shown, measured) = (Arc::clone(&keys), Arc::clone(&telemetry));
-    let service = Service::of_replica(live.clone(), shown, measured, database.clone(), peers);
-=======
     let service = Service::of_replica(
         live.clone(),
         Arc::clone(&keys),
@@ -141,7 +130,6 @@ async fn serve(
         database.clone(),
         peers,
     );
->>>>>>> pg-base
     let stop = CancellationToken::new();
     let background = TaskTracker::new();
     background.spawn(shared::report(database.clone(), live.clone(), stop.clone()));

@@ -8,11 +8,7 @@ use haft::config::choices::StoreKind;
 use haft::config::{LoadOptions, RegistryTexts};
 use haft::live::{Documents, Live, RegistryStore, Stored};
 use haft::mcp_server::SigningKeys;
-<<<<<<< HEAD
-use haft::{Config, ReplicaNumber, Runtime};
-=======
 use haft::{Config, Runtime};
->>>>>>> pg-base
 use haft_postgres::{Database, DatabaseError};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -23,10 +19,7 @@ use crate::api::Service;
 use crate::cli::toolbox::Interrupted;
 use crate::cli::{EXIT_CONFIG, EXIT_CONNECT, Failure, load};
 use crate::gateway::{Hub, Mount};
-<<<<<<< HEAD
-=======
 use crate::keys::{self, KeyError, KeyFile, Keyring, SharedKeys};
->>>>>>> pg-base
 use crate::serve::Peers;
 use crate::shared::{self, SharedReplicas};
 
@@ -122,14 +115,6 @@ async fn take_number(
     Ok(number)
 }
 
-<<<<<<< HEAD
-/// The number of this process among replicas.
-pub(super) fn number(database: Option<&Database>) -> ReplicaNumber {
-    ReplicaNumber::new(database.and_then(Database::replica_number).unwrap_or_default())
-}
-
-/// The gateway, and the way to the other replicas, if there are any.
-=======
 /// Follows the files, and the registry in its store.
 pub(super) fn follow(
     runtime: Runtime,
@@ -143,7 +128,6 @@ pub(super) fn follow(
 }
 
 /// The endpoint for MCP clients, with the way to the other replicas if there are some.
->>>>>>> pg-base
 pub(super) async fn gateway(
     database: Option<&Database>,
     runtime: &Runtime,
@@ -151,42 +135,25 @@ pub(super) async fn gateway(
 ) -> anyhow::Result<(Mount, Option<Peers>)> {
     let (runtime, hub) = (runtime.clone(), hub.clone());
     let Some(database) = database else { return Ok((Mount::new(runtime, hub), None)) };
-<<<<<<< HEAD
-=======
     let (peers, signing_keys) = peers(database).await?;
     Ok((Mount::of_replica(runtime, hub, peers.clone(), signing_keys), Some(peers)))
 }
 
 /// The way to the other replicas, and the keys that all of them sign with.
 async fn peers(database: &Database) -> anyhow::Result<(Peers, SigningKeys)> {
->>>>>>> pg-base
     let keys = database.signing_keys().await.map_err(|error| failure(&error))?;
     let keys = SigningKeys::new(keys).map_err(|error| {
         let problem = format!("the table `haft.signing_key` cannot be used: {error}");
         Failure::new(EXIT_CONFIG, problem, "restore the rows that `haft shared migrate` created")
     })?;
-    let peers = Peers::new(Arc::new(SharedReplicas::of(database))).map_err(|error| {
+    let replicas = SharedReplicas::of(database);
+    let peers = Peers::new(Arc::new(replicas)).map_err(|error| {
         let problem = format!("there is no HTTP client for the other replicas: {error}");
         Failure::new(EXIT_CONFIG, problem, "see that the certificates of the system can be read")
     })?;
-    Ok((Mount::of_replica(runtime, hub, peers.clone(), keys), Some(peers)))
+    Ok((peers, keys))
 }
 
-<<<<<<< HEAD
-/// Follows the files, and the registry in its store.
-pub(super) fn follow(
-    runtime: Runtime,
-    options: LoadOptions<'static>,
-    store: Option<Arc<dyn RegistryStore>>,
-) -> Live {
-    match store {
-        Some(store) => Live::with_store(runtime, options, Some(store)),
-        None => Live::follow(runtime, options),
-    }
-}
-
-=======
->>>>>>> pg-base
 /// Reports the state of a replica until `stop`.
 pub(super) async fn report(database: Option<Database>, live: Live, stop: CancellationToken) {
     if let Some(database) = database {
