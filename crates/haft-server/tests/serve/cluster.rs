@@ -180,7 +180,7 @@ impl Replica {
     }
 
     /// Calls a tool.
-    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Answer {
+    pub(crate) async fn call(&self, tool: &str, arguments: &Value) -> Answer {
         self.post(&format!("/api/v1/tools/{tool}/call"), &json!({"arguments": arguments})).await
     }
 }
