@@ -41,7 +41,7 @@ impl Cluster {
         let replicas: Vec<Served> = workspaces
             .into_iter()
             .map(|workspace| {
-                let program = haft(&workspace, &SERVE).env("HAFT__API__DRAIN_DELAY", "0s");
+                let program = haft(&workspace, &SERVE).env("HAFT__API__DRAIN_DELAY", "1ms");
                 Served::run(workspace, Some(key.clone()), program)
             })
             .collect();
