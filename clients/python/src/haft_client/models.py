@@ -569,7 +569,7 @@ class Readiness(TypedDict):
     status: ReadyStatus
 
 
-ReadyStatus = Literal['ready', 'starting', 'degraded', 'unready']
+ReadyStatus = Literal['ready', 'starting', 'degraded', 'draining', 'unready']
 
 
 class Reason(TypedDict):
