@@ -156,6 +156,12 @@ impl Database {
         self.inner.poller.refresh().await
     }
 
+    /// Reads the table of replicas now: one may have joined since the last heartbeat. Callers at the same time share a
+    /// read, and there are at most 20 in a second.
+    pub async fn refresh_replicas(&self) -> Result<(), DatabaseError> {
+        self.inner.poller.refresh_replicas().await
+    }
+
     /// Sets what the next heartbeat reports.
     pub fn report(&self, own: OwnReplica) {
         self.inner.poller.report(own);

@@ -44,6 +44,8 @@ pub(crate) struct Poller {
     replicas: watch::Sender<Arc<ReplicaTable>>,
     /// Held during a poll, with the time at which the last one was sent.
     polling: tokio::sync::Mutex<Instant>,
+    /// Held during a read of the table of replicas that a caller asked for, with the time of the last one.
+    reading: tokio::sync::Mutex<Instant>,
     own: Mutex<Own>,
     lost_commits: Mutex<Option<Instant>>,
 }
@@ -63,6 +65,7 @@ impl Poller {
             topics: watch::Sender::new(TopicSeqs::unknown(Instant::now())),
             replicas: watch::Sender::default(),
             polling: tokio::sync::Mutex::new(Instant::now()),
+            reading: tokio::sync::Mutex::new(Instant::now()),
             own: Mutex::default(),
             lost_commits: Mutex::default(),
         }
@@ -140,6 +143,22 @@ impl Poller {
             *self.lost_commits.lock() = Some(now);
         }
         Ok(())
+    }
+
+    /// Reads the table of replicas, unless it was read since the call. Callers at the same time share a read.
+    pub(crate) async fn refresh_replicas(&self) -> Result<(), DatabaseError> {
+        let called = Instant::now();
+        let reading = async {
+            let mut sent = self.reading.lock().await;
+            if *sent >= called {
+                return Ok(());
+            }
+            sleep((*sent + REFRESH_INTERVAL).saturating_duration_since(Instant::now())).await;
+            *sent = Instant::now();
+            self.beat().await
+        };
+        let read = timeout(REFRESH_MAX, reading).await;
+        read.unwrap_or(Err(DatabaseError::TimedOut { after: REFRESH_MAX }))
     }
 
     /// Sends a heartbeat and reads the table of replicas.

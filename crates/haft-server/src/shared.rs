@@ -8,7 +8,7 @@ use std::time::Duration;
 use haft::config::choices::{Migrate, StoreKind};
 use haft::config::shared::SharedConfig;
 use haft::live::Live;
-use haft::{Config, ReplicaNumber};
+use haft::{BoxFuture, Config, ReplicaNumber};
 use haft_postgres::{
     Database, DatabaseError, OwnReplica, Replica, ReplicaSettings, ReplicaTable, Settings,
 };
@@ -32,6 +32,7 @@ const DIGEST_BYTES: usize = 8;
 
 /// The table of live replicas in the database.
 pub(crate) struct SharedReplicas {
+    database: Database,
     own: ReplicaNumber,
     table: watch::Receiver<Arc<ReplicaTable>>,
 }
@@ -40,7 +41,7 @@ impl SharedReplicas {
     /// The replicas that this process has joined.
     pub(crate) fn of(database: &Database) -> Self {
         let own = ReplicaNumber::new(database.replica_number().unwrap_or_default());
-        Self { own, table: database.replicas() }
+        Self { database: database.clone(), own, table: database.replicas() }
     }
 
     fn table(&self) -> Arc<ReplicaTable> {
@@ -67,6 +68,14 @@ impl Replicas for SharedReplicas {
 
     fn list(&self) -> Vec<ReplicaInfo> {
         self.table().replicas.iter().cloned().map(info).collect()
+    }
+
+    fn refresh(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            if let Err(error) = self.database.refresh_replicas().await {
+                tracing::debug!(%error, "the table of replicas was not read");
+            }
+        })
     }
 }
 

@@ -16,7 +16,7 @@ const REPLICA_BYTES: usize = 2;
 const ID_BYTES: usize = 16;
 const PAYLOAD_BYTES: usize = REPLICA_BYTES + ID_BYTES + 8;
 
-/// What the keys sign here.
+/// The purpose of the signatures.
 const PURPOSE: &str = "requestState";
 
 /// The id of a request that waits for its client.

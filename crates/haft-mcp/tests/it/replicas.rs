@@ -186,7 +186,7 @@ impl OneReplica {
     }
 
     async fn call(&self, session: &str, tool: &str) -> Reply {
-        self.send(session, &request(1, "tools/call", json!({"name": tool})), Routing::Owner).await
+        self.send(session, &request(1, "tools/call", &json!({"name": tool})), Routing::Owner).await
     }
 
     fn listen(&self, session: &str, last: Option<&str>, routing: Routing) -> Reply {
@@ -209,12 +209,12 @@ impl OneReplica {
             ("mcp-method", method),
             ("mcp-name", name),
         ]);
-        let body = request(1, method, params.clone()).to_string();
+        let body = request(1, method, &params).to_string();
         self.endpoint.post(&me(), &headers, body.as_bytes(), routing).await
     }
 }
 
-fn request(id: u64, method: &str, params: Value) -> Value {
+fn request(id: u64, method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
@@ -232,7 +232,7 @@ async fn every_replica_knows_a_session_and_its_client() {
     assert_eq!(first["capabilities"], json!({"elicitation": {"url": {}}}));
     assert_eq!(other.endpoint.session_count(), 1);
 
-    let ping = request(2, "ping", json!({}));
+    let ping = request(2, "ping", &json!({}));
     let foreign = Principal::new("key:other");
     let refused = other.send_as(&foreign, &session, &ping, Routing::Owner).await;
     assert_eq!(refused.status, StatusCode::NOT_FOUND);
@@ -285,9 +285,9 @@ async fn the_home_replica_has_level_subscriptions_and_notifications() {
     let (home, other) = replicas();
     let session = home.open().await;
     let requests = [
-        request(1, "logging/setLevel", json!({"level": "error"})),
-        request(2, "resources/subscribe", json!({"uri": "file:///a"})),
-        request(3, "resources/unsubscribe", json!({"uri": "file:///a"})),
+        request(1, "logging/setLevel", &json!({"level": "error"})),
+        request(2, "resources/subscribe", &json!({"uri": "file:///a"})),
+        request(3, "resources/unsubscribe", &json!({"uri": "file:///a"})),
     ];
     for request in &requests {
         assert_eq!(forwarded(&other.send(&session, request, Routing::Owner).await), Some(7));
@@ -310,7 +310,7 @@ async fn another_replica_takes_over_for_a_home_that_is_gone() {
     let (home, other) = replicas();
     let session = home.open().await;
     drop(home);
-    let level = request(1, "logging/setLevel", json!({"level": "error"}));
+    let level = request(1, "logging/setLevel", &json!({"level": "error"}));
     let answer = json_of(other.send(&session, &level, Routing::Here).await);
     assert_eq!(answer["result"], json!({}), "{answer}");
     let lists = ["tools", "prompts", "resources"];
@@ -354,7 +354,7 @@ async fn a_deleted_session_is_not_rebuilt() {
     assert_eq!((reply.status, reply.is_for_all), (StatusCode::NO_CONTENT, true));
     home.endpoint.delete(&me(), &named);
     for replica in [&home, &other] {
-        let ping = request(1, "ping", json!({}));
+        let ping = request(1, "ping", &json!({}));
         let reply = replica.send(&session, &ping, Routing::Owner).await;
         assert_eq!(reply.status, StatusCode::NOT_FOUND);
         assert_eq!(replica.endpoint.session_count(), 0);

@@ -69,7 +69,7 @@ pub(super) struct Feed {
 pub(super) enum FeedEvent {
     /// All open questions: at first, and after some events were missed.
     Open(Vec<InboxItem>),
-    Asked(InboxItem),
+    Asked(Box<InboxItem>),
     Closed {
         id: String,
         how: CloseReason,
@@ -126,7 +126,7 @@ impl Feed {
         match update {
             InboxEvent::Asked(item) if self.caller.may_see_question(&item) => {
                 self.told.insert(item.id.clone());
-                self.ready.push_back(FeedEvent::Asked(item));
+                self.ready.push_back(FeedEvent::Asked(Box::new(item)));
             }
             InboxEvent::Closed { id, how } if self.told.remove(&id) => {
                 self.ready.push_back(FeedEvent::Closed { id, how });

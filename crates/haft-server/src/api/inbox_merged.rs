@@ -30,7 +30,7 @@ pub(super) struct MergedFeed {
 enum Change {
     /// All its open questions.
     Open(Vec<(String, Listed<InboxItem>)>),
-    Asked(String, Listed<InboxItem>),
+    Asked(String, Box<Listed<InboxItem>>),
     /// With the event that reports it.
     Closed(String, Event),
 }
@@ -154,9 +154,9 @@ impl Change {
                 let Open { items } = serde_json::from_str(&data).ok()?;
                 items.into_iter().map(other).collect::<Option<_>>().map(Self::Open)
             }
-            "asked" => other(raw()?).map(|(id, item)| Self::Asked(id, item)),
+            "asked" => other(raw()?).map(|(id, item)| Self::Asked(id, Box::new(item))),
             "closed" => {
-                Some(Self::Closed(id_of(&*raw()?)?, Event::default().event("closed").data(data)))
+                Some(Self::Closed(id_of(&raw()?)?, Event::default().event("closed").data(data)))
             }
             _ => None,
         }
@@ -169,8 +169,8 @@ impl From<FeedEvent> for Change {
         match event {
             FeedEvent::Open(items) => Self::Open(items.into_iter().map(own).collect()),
             FeedEvent::Asked(item) => {
-                let (id, item) = own(item);
-                Self::Asked(id, item)
+                let (id, item) = own(*item);
+                Self::Asked(id, Box::new(item))
             }
             FeedEvent::Closed { id, how } => {
                 let event = closed(&id, how);

@@ -28,13 +28,13 @@ pub(super) async fn forward(
     request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let owned = match item(request.uri().path()) {
+    let place = match item(request.uri().path()) {
         Some((rule, id)) if !is_forwarded(request.headers()) => {
-            peers.other_owner(id).map(|owner| (rule, owner))
+            peers.other_owner(id).await.map(|owner| (rule, owner))
         }
         Some(_) | None => None,
     };
-    match owned {
+    match place {
         None => Ok(next.run(request).await),
         Some((Rule::HereFirst, owner)) => {
             let forwarded = PeerRequest::of(&request);

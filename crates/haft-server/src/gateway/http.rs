@@ -214,15 +214,14 @@ fn respond(reply: Reply) -> Response {
     let Reply { status, session, body, is_for_all: _ } = reply;
     let mut headers = HeaderMap::with_capacity(HEADERS);
     let (body, ends_by_itself) = match body {
-        ReplyBody::Empty => (Bytes::new().into(), false),
+        // A request whose owner is gone is answered here, so no reply that forwards is left.
+        ReplyBody::Empty | ReplyBody::ForwardTo(_) => (Bytes::new().into(), false),
         ReplyBody::Json(message) => {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
             (Bytes::from(message).into(), false)
         }
         ReplyBody::Notifications(events) => (stream(&mut headers, events), false),
         ReplyBody::Response(events) => (stream(&mut headers, events), true),
-        // Answered here if its owner is gone, so no such reply is left.
-        ReplyBody::ForwardTo(_) => (Bytes::new().into(), false),
     };
     if status == StatusCode::METHOD_NOT_ALLOWED {
         headers.insert(ALLOW, HeaderValue::from_static("POST"));

@@ -77,7 +77,7 @@ async fn follow(peers: Peers, request: PeerRequest, updates: mpsc::Sender<PeerUp
             }
         }
         for number in live {
-            if readers.get(&number).is_none_or(|reader| reader.is_finished()) {
+            if readers.get(&number).is_none_or(AbortOnDropHandle::is_finished) {
                 let reader = read(peers.clone(), number, request.clone(), updates.clone());
                 readers.insert(number, AbortOnDropHandle::new(tasks.spawn(reader)));
             }

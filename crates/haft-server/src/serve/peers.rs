@@ -15,7 +15,7 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use futures_util::{future, stream};
-use haft::ReplicaNumber;
+use haft::{BoxFuture, ReplicaNumber};
 use tokio::time::{Instant, sleep, timeout_at};
 use url::Url;
 
@@ -60,6 +60,9 @@ pub trait Replicas: Send + Sync + 'static {
 
     /// All replicas that are alive with this one, by number.
     fn list(&self) -> Vec<ReplicaInfo>;
+
+    /// Reads the table again, because a replica may be new. Bounded in time and in frequency.
+    fn refresh(&self) -> BoxFuture<'_, ()>;
 }
 
 /// One replica, as it last reported itself.
@@ -135,9 +138,21 @@ impl Peers {
     }
 
     /// The owner of an id, if it is another replica that is alive.
-    pub(crate) fn other_owner(&self, id: &str) -> Option<ReplicaNumber> {
+    pub(crate) async fn other_owner(&self, id: &str) -> Option<ReplicaNumber> {
         let owner = ReplicaNumber::of_id(id).filter(|owner| *owner != self.own())?;
-        self.replicas.address_of(owner).map(|_| owner)
+        self.find(owner).await.map(|_| owner)
+    }
+
+    /// The address of a replica that is alive. One that is not in the table may have started just now.
+    async fn find(&self, number: ReplicaNumber) -> Option<Arc<str>> {
+        if let Some(address) = self.replicas.address_of(number) {
+            return Some(address);
+        }
+        if number == ReplicaNumber::ALONE {
+            return None;
+        }
+        self.replicas.refresh().await;
+        self.replicas.address_of(number)
     }
 
     /// Sends a request to a replica, and returns its response as soon as the head is there. Dropping the response ends
@@ -202,7 +217,7 @@ impl Peers {
         to: ReplicaNumber,
         request: &PeerRequest,
     ) -> Result<reqwest::Response, Gone> {
-        let address = self.replicas.address_of(to).ok_or(Gone)?;
+        let address = self.find(to).await.ok_or(Gone)?;
         let PeerRequest { method, target, headers, body } = request;
         let url = format!("{}{target}", address.trim_end_matches('/'));
         let url = Url::parse(&url).map_err(|_| Gone)?;

@@ -7,7 +7,7 @@ use haft::config::LoadOptions;
 use haft::human_input::Attendance;
 use haft::live::Live;
 use haft::mcp_server::SigningKeys;
-use haft::{Config, FunctionTool, HumanInbox, ReplicaNumber, Runtime, ToolOutput};
+use haft::{BoxFuture, Config, FunctionTool, HumanInbox, ReplicaNumber, Runtime, ToolOutput};
 use haft_server::api::{self, Service};
 use haft_server::gateway::{Hub, Mount};
 use haft_server::keys::{KeyFile, Keyring, Scope};
@@ -50,6 +50,10 @@ impl Replicas for Table {
 
     fn list(&self) -> Vec<ReplicaInfo> {
         Vec::new()
+    }
+
+    fn refresh(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
     }
 }
 
@@ -176,7 +180,7 @@ impl Replica {
     }
 
     /// Calls a tool.
-    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Answer {
+    pub(crate) async fn call(&self, tool: &str, arguments: &Value) -> Answer {
         self.post(&format!("/api/v1/tools/{tool}/call"), &json!({"arguments": arguments})).await
     }
 }

@@ -39,7 +39,8 @@ async fn a_call_of_another_replica_is_listed_cancelled_and_found_in_its_log() {
         assert_eq!(cancelled.json()["execution_id"], *id);
         id.clone()
     };
-    let (called, id) = tokio::join!(first.call("wait", json!({})), cancelling);
+    let nothing = json!({});
+    let (called, id) = tokio::join!(first.call("wait", &nothing), cancelling);
     let envelope = called.json();
     assert_eq!((&envelope["error"]["code"], &envelope["execution_id"]), (&json!("Cancelled"), &id));
     for replica in &cluster.replicas {
@@ -71,7 +72,7 @@ async fn a_question_is_seen_everywhere_and_answered_once() {
         if one.status == 200 { "red" } else { "blue" }
     };
     let question = json!({"question": "Which?", "options": ["red", "blue"]});
-    let (asked, answered) = tokio::join!(first.call("request_human_input", question), answering);
+    let (asked, answered) = tokio::join!(first.call("request_human_input", &question), answering);
     assert_eq!(asked.json()["data"]["answer"], answered);
     assert_eq!(third.get("/api/v1/inbox").await.json(), json!({"items": []}));
 }
@@ -80,7 +81,8 @@ async fn a_question_is_seen_everywhere_and_answered_once() {
 async fn a_replica_that_does_not_answer_is_named_and_its_items_are_gone() {
     let cluster = Cluster::start().await;
     let [first, second, _] = &cluster.replicas[..] else { panic!() };
-    let calling = first.call("wait", json!({}));
+    let nothing = json!({});
+    let calling = first.call("wait", &nothing);
     let looking = async {
         let call = only(second, "/api/v1/calls", "calls").await;
         let path = path_of("/api/v1/calls", &call["execution_id"]);
@@ -136,7 +138,8 @@ async fn the_owner_decides_what_a_key_may_see() {
 async fn a_forged_hop_gains_nothing() {
     let cluster = Cluster::start().await;
     let [first, second, _] = &cluster.replicas[..] else { panic!() };
-    let calling = first.call("wait", json!({}));
+    let nothing = json!({});
+    let calling = first.call("wait", &nothing);
     let looking = async {
         let call = only(second, "/api/v1/calls", "calls").await;
         let path = path_of("/api/v1/calls", &call["execution_id"]);
@@ -161,13 +164,13 @@ async fn a_forged_hop_gains_nothing() {
 async fn the_events_of_the_inbox_are_those_of_all_replicas() {
     let cluster = Cluster::start().await;
     let [first, second, third] = &cluster.replicas[..] else { panic!() };
-    let ask = |replica: &'static str| json!({"question": replica});
+    let [first_question, third_question] = ["first", "third"].map(|it| json!({"question": it}));
     let following = async {
         let open = only(second, "/api/v1/inbox", "items").await;
         let mut events = Events::of(second.request(Method::GET, "/api/v1/inbox/events")).await;
         assert_eq!(events.next().await, ("open".to_owned(), json!({"items": [open]})));
         let path = path_of("/api/v1/inbox", &open["id"]);
-        let asking = third.call("request_human_input", ask("third"));
+        let asking = third.call("request_human_input", &third_question);
         let answering = async {
             let (name, asked) = events.next().await;
             assert_eq!((name.as_str(), &asked["question"]), ("asked", &json!("third")));
@@ -183,7 +186,7 @@ async fn the_events_of_the_inbox_are_those_of_all_replicas() {
         let (asked, answered) = tokio::join!(asking, answering);
         assert_eq!((asked.status, answered.status), (200, 200));
     };
-    let (asked, ()) = tokio::join!(first.call("request_human_input", ask("first")), following);
+    let (asked, ()) = tokio::join!(first.call("request_human_input", &first_question), following);
     assert_eq!(asked.json()["data"]["answer"], "a");
 }
 
@@ -196,7 +199,7 @@ async fn the_tail_of_the_log_has_the_calls_of_all_replicas() {
     // A stream of another replica is open as soon as one of its calls arrives.
     while seen.len() < 3 {
         for replica in [first, second, third] {
-            replica.call("where", json!({})).await;
+            replica.call("where", &json!({})).await;
         }
         let (name, call) = events.next().await;
         assert_eq!((name.as_str(), &call["tool"]), ("call", &json!("where")));

@@ -11,7 +11,7 @@ use crate::served::{Answer, answer};
 const ACCEPT: &str = "application/json, text/event-stream";
 const MODERN: &str = "2026-07-28";
 
-fn request(id: u64, method: &str, params: Value) -> Value {
+fn request(id: u64, method: &str, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
@@ -27,7 +27,7 @@ async fn open(replica: &Replica) -> String {
         "protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}},
         "clientInfo": {"name": "test", "version": "1"},
     });
-    let message = request(0, "initialize", params).to_string();
+    let message = request(0, "initialize", &params).to_string();
     let request = replica.request(Method::POST, "/mcp").header("accept", ACCEPT);
     let opened = answer(request.header("content-type", "application/json").body(message)).await;
     assert_eq!(opened.status, 200, "{}", opened.text);
@@ -67,8 +67,8 @@ impl Messages {
     }
 }
 
-fn call(id: u64, tool: &str, arguments: Value) -> Value {
-    request(id, "tools/call", json!({"name": tool, "arguments": arguments}))
+fn call(id: u64, tool: &str, arguments: &Value) -> Value {
+    request(id, "tools/call", &json!({"name": tool, "arguments": arguments}))
 }
 
 #[tokio::test]
@@ -76,11 +76,11 @@ async fn a_session_works_at_every_replica_until_it_is_deleted() {
     let cluster = Cluster::start().await;
     let session = open(&cluster.replicas[0]).await;
     for replica in &cluster.replicas {
-        let answered = answer(post(replica, &session, &call(1, "where", json!({})))).await;
+        let answered = answer(post(replica, &session, &call(1, "where", &json!({})))).await;
         let text = &answered.json()["result"]["content"][0]["text"];
         assert_eq!(*text, json!(replica.number.to_string()), "{}", answered.text);
         // The home replica answers these.
-        let level = request(2, "logging/setLevel", json!({"level": "error"}));
+        let level = request(2, "logging/setLevel", &json!({"level": "error"}));
         let answered = answer(post(replica, &session, &level)).await;
         assert_eq!(answered.json()["result"], json!({}), "{}", answered.text);
     }
@@ -99,7 +99,7 @@ async fn a_session_works_at_every_replica_until_it_is_deleted() {
     let deleted = answer(request.header("mcp-session-id", &session)).await;
     assert_eq!(deleted.status, 204, "{}", deleted.text);
     for replica in &cluster.replicas {
-        let gone = answer(post(replica, &session, &call(3, "where", json!({})))).await;
+        let gone = answer(post(replica, &session, &call(3, "where", &json!({})))).await;
         assert_eq!(gone.status, 404, "{}", gone.text);
     }
 }
@@ -109,7 +109,7 @@ async fn the_answer_of_a_client_finds_the_call_that_asked() {
     let cluster = Cluster::start().await;
     let [home, second, third] = &cluster.replicas[..] else { panic!() };
     let session = open(home).await;
-    let ask = call(1, "request_human_input", json!({"question": "Which?"}));
+    let ask = call(1, "request_human_input", &json!({"question": "Which?"}));
     let mut messages = Messages::of(post(second, &session, &ask)).await;
     let (last, question) = messages.next().await;
     assert_eq!(question["method"], "elicitation/create", "{question}");
@@ -130,7 +130,7 @@ async fn a_cancelled_request_ends_at_the_replica_that_runs_it() {
     let cluster = Cluster::start().await;
     let [home, second, third] = &cluster.replicas[..] else { panic!() };
     let session = open(home).await;
-    let calling = answer(post(second, &session, &call(9, "wait", json!({}))));
+    let calling = answer(post(second, &session, &call(9, "wait", &json!({}))));
     let cancelling = async {
         until("the call runs", async || {
             (!second.live.runtime().running().is_empty()).then_some(())
@@ -182,7 +182,7 @@ async fn modern(replica: &Replica, mut params: Value) -> Answer {
     ] {
         headers.insert(header, value.parse().unwrap());
     }
-    let message = request(1, "tools/call", params).to_string();
+    let message = request(1, "tools/call", &params).to_string();
     answer(replica.request(Method::POST, "/mcp").headers(headers).body(message)).await
 }
 

@@ -20,11 +20,8 @@ struct Cluster {
 }
 
 fn workspace(test: &TestDatabase, keys_file: &str) -> Workspace {
-    let more = json!({"builtin": {"enabled": false, "request_human_input": {}},
-        "api": {"keys_file": keys_file}, "log": {"dir": "logs"}});
-    // JSON lines are YAML too.
-    let more: String =
-        more.as_object().unwrap().iter().map(|(k, v)| format!("{k}: {v}\n")).collect();
+    let human = "builtin: {enabled: false, request_human_input: {}}";
+    let more = format!("{human}\napi: {}\n", json!({"keys_file": keys_file}));
     Workspace::with(&[
         ("haft.yaml", &config(&test.url, &more)),
         ("tools/greet.py", "def run(args):\n    return {'greeting': 'Hello!'}\n"),

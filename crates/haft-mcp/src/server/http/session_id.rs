@@ -25,7 +25,7 @@ const LAYOUT: u8 = 1;
 const HEAD_BYTES: usize = 1 + 2 + RANDOM_BYTES;
 const CLIENT_BYTES_MAX: usize = ID_CHARS_MAX / 4 * 3 - HEAD_BYTES - TAG_BYTES;
 
-/// What the keys sign here.
+/// The purpose of the signatures.
 const PURPOSE: &str = "Mcp-Session-Id";
 
 /// A session as its id describes it.
@@ -94,8 +94,8 @@ fn parts<'a>(replica: &'a Replica, payload: &'a [u8], principal: &'a str) -> [&'
 
 /// The id of the client, the same on every replica.
 fn client_id(random: &[u8; RANDOM_BYTES]) -> u64 {
-    let [a, b, c, d, e, f, g, h, ..] = *random;
-    u64::from_be_bytes([a, b, c, d, e, f, g, h])
+    let first = random.iter().take(size_of::<u64>());
+    first.fold(0, |id, byte| (id << 8) | u64::from(*byte))
 }
 
 /// Leaves out the details of the longest capability; without any, half of the client's name.

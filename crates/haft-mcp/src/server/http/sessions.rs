@@ -71,20 +71,17 @@ impl Sessions {
         let mut random = [0; RANDOM_BYTES];
         getrandom::fill(&mut random)
             .map_err(|error| NoRoom(format!("there are no random numbers: {error}")))?;
-        let session = match &self.replica {
-            Some(replica) => {
-                let (id, facts) = session_id::sign(replica, random, facts);
-                self.of_replica(replica, id, SignedSession { home: replica.number, facts })
-            }
-            None => {
-                let id = random.iter().fold(String::new(), |mut id, byte| {
-                    // Writing to a string cannot fail.
-                    let _ = write!(id, "{byte:02x}");
-                    id
-                });
-                Session::new(id, Client::new(facts), None, self.kept_bytes.clone())
-            }
-        };
+        if let Some(replica) = &self.replica {
+            let (id, facts) = session_id::sign(replica, random, facts);
+            let signed = SignedSession { home: replica.number, facts };
+            return self.insert(self.of_replica(replica, id, signed));
+        }
+        let mut id = String::with_capacity(2 * RANDOM_BYTES);
+        for byte in random {
+            // Writing to a string cannot fail.
+            let _ = write!(id, "{byte:02x}");
+        }
+        let session = Session::new(id, Client::new(facts), None, self.kept_bytes.clone());
         self.insert(session)
     }
 

@@ -9,6 +9,7 @@ mod signals;
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -104,8 +105,9 @@ async fn serve(
     let keys = Arc::new(shared::keyring(&config, database.as_ref()).await?);
     // The address next: without it no server needs to start.
     let listener = listen(args, &config, &keys).await?;
-    let SharedStart { config, options, store } =
-        Box::pin(shared::join(database.as_ref(), config, options, listener.local_addr())).await?;
+    let address = listener.local_addr();
+    let joining = Box::pin(shared::join(database.as_ref(), config, options, address));
+    let SharedStart { config, options, store } = joining.await?;
     let (drain_delay, grace) = (config.api.drain_delay.value, config.api.shutdown_grace.value);
     let guard = guard(&config);
     let telemetry = Telemetry::start(&config.telemetry)
@@ -156,28 +158,7 @@ async fn serve(
     let mut serving = std::pin::pin!(serving);
     // The socket listens since the start, so clients can connect from here on.
     notify::ready();
-    loop {
-        tokio::select! {
-            _ = &mut serving => break,
-            wish = signals.next() => match wish {
-                Wish::Reload => {
-                    let service = Arc::clone(&service);
-                    // What is wrong with the files is logged where it is found.
-                    background.spawn(async move { service.reload_on_signal().await });
-                }
-                Wish::End => break,
-                Wish::Drain => {
-                    service.is_draining.store(true, Ordering::Relaxed);
-                    tokio::select! {
-                        _ = &mut serving => {}
-                        () = sleep(drain_delay) => {}
-                        () = signals.end() => {}
-                    }
-                    break;
-                }
-            },
-        }
-    }
+    until_end(serving.as_mut(), &mut signals, &service, &background, drain_delay).await;
     notify::stopping();
     let in_flight = live.runtime().running().len();
     if in_flight > 0 {
@@ -219,6 +200,38 @@ async fn serve(
         () = signals.end() => {
             tracing::warn!("ending at once");
             Ok(ExitCode::from(EXIT_INTERRUPTED))
+        }
+    }
+}
+
+/// Serves until a signal ends it. A draining service still accepts requests for a while.
+async fn until_end(
+    mut serving: Pin<&mut impl Future>,
+    signals: &mut Signals,
+    service: &Arc<Service>,
+    background: &TaskTracker,
+    drain_delay: Duration,
+) {
+    loop {
+        tokio::select! {
+            _ = &mut serving => return,
+            wish = signals.next() => match wish {
+                Wish::Reload => {
+                    let service = Arc::clone(service);
+                    // What is wrong with the files is logged where it is found.
+                    background.spawn(async move { service.reload_on_signal().await });
+                }
+                Wish::End => return,
+                Wish::Drain => {
+                    service.is_draining.store(true, Ordering::Relaxed);
+                    tokio::select! {
+                        _ = &mut serving => {}
+                        () = sleep(drain_delay) => {}
+                        () = signals.end() => {}
+                    }
+                    return;
+                }
+            },
         }
     }
 }

@@ -38,7 +38,8 @@ async fn visit(client: CommandLine, era: &'static str, version: &str) {
     let folder = Workspace::new();
     let keys_file = folder.path().join("keys.json");
     let workspaces = [(); 3].map(|()| {
-        let tools = TOOLS.map(|name| json!({"name": name, "inputSchema": {"type": "object"}}));
+        let tools = TOOLS
+            .map(|name| json!({"name": name, "behaves": name, "inputSchema": {"type": "object"}}));
         let mut server = support::server(&json!({"tools": tools}));
         (server["sampling"], server["required"]) = (json!("allow"), json!(true));
         let workspace = Workspace::new();
