@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use haft::config::call_limits::CallLimits;
+use haft::config::log_quota::LogQuota;
 use haft::config::quantity::parse_duration;
 use haft::record::Redactor;
 use haft::{AccessLists, Config};
@@ -81,6 +82,10 @@ pub(super) struct CreateArgs {
     /// The most calls on one UTC day, such as `10000/day`
     #[arg(long, value_name = "QUOTA")]
     quota: Option<String>,
+    /// The most bytes of its entries in the log on one UTC day, such as `100MB/day`; entries beyond it have no
+    /// arguments and no answer
+    #[arg(long, value_name = "QUOTA")]
+    log_quota: Option<String>,
     /// Time after which it is refused, such as `30d`
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     expires: Option<Duration>,
@@ -188,6 +193,7 @@ fn may_bind(
 fn create(global: &Global, file: &KeyFile, args: &CreateArgs) -> anyhow::Result<()> {
     let invalid = |problem: String| Failure::new(EXIT_CONFIG, problem, CREATE_REMEDY);
     let limits = CallLimits::parse(args.rate.as_deref(), args.burst, args.quota.as_deref());
+    let log_quota = args.log_quota.as_deref().map(LogQuota::parse).transpose();
     let new = NewKey {
         name: args.name.clone(),
         scope: args.scope.unwrap_or(Scope::Call),
@@ -198,6 +204,7 @@ fn create(global: &Global, file: &KeyFile, args: &CreateArgs) -> anyhow::Result<
             tools: patterns("--tools", &args.tools).map_err(invalid)?,
             servers: patterns("--servers", &args.servers).map_err(invalid)?,
         },
+        log_quota: log_quota.map_err(invalid)?,
     };
     let (key, entry) = file.create_with(new).map_err(failed)?;
     if global.json {
@@ -298,6 +305,7 @@ fn limits(key: &KeyEntry) -> String {
         rate.map(|rate| rate.to_string()),
         burst.map(|burst| format!("burst {burst}")),
         quota.map(|quota| quota.to_string()),
+        key.log_quota.map(|quota| format!("log {quota}")),
         list("tools", texts(key.lists.tools.as_ref())),
         list("servers", texts(key.lists.servers.as_ref())),
     ]

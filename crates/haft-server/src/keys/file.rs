@@ -149,7 +149,7 @@ impl KeyFile {
             return Err(KeyError::Name { name: new.name });
         }
         new.check().map_err(|problem| KeyError::Parts { problem })?;
-        let NewKey { name, scope, profile, expires, limits, lists } = new;
+        let NewKey { name, scope, profile, expires, limits, lists, log_quota } = new;
         let _lock = self.lock()?;
         let mut keys = self.list()?;
         if keys.iter().any(|key| key.name == name) {
@@ -171,6 +171,7 @@ impl KeyFile {
             expires: expires.map(after),
             limits,
             lists,
+            log_quota,
             previous: None,
         };
         keys.push(entry.clone());

@@ -127,6 +127,62 @@ async fn a_quota_survives_a_restart() {
     assert_eq!(refused.json()["error"]["details"]["max"], "2/day");
 }
 
+/// An entry beyond the log quota of its key is kept without arguments and answer, also after a restart. The call runs.
+#[tokio::test]
+async fn entries_beyond_the_log_quota_of_a_key_have_no_content() {
+    let workspace = toolbox();
+    let admin = create_key(&workspace, "me", Scope::Admin);
+    let noisy = limited_key(&workspace, "noisy", &["--log-quota", "4kB/day"]);
+    let served = started(workspace, admin);
+    let large = json!({"arguments": {"text": "x".repeat(1000)}});
+    for _ in 0..2 {
+        let answer = post_as(&served, &noisy, CALL, &large).await;
+        assert_eq!(answer.json()["data"]["text"].as_str().unwrap().len(), 1000);
+    }
+    let served = served.restarted();
+    assert_eq!(post_as(&served, &noisy, CALL, &large).await.status, 200);
+    let admin = served.admin.clone().unwrap();
+    assert_eq!(post_as(&served, &admin, CALL, &large).await.status, 200);
+    let logged = served.log();
+    assert_eq!(logged.len(), 4, "one entry for each call");
+    let note = "[1011 bytes are not in the log: the key's log quota of 4kB/day is used up]";
+    for (entry, is_whole) in logged.iter().zip([true, false, false, true]) {
+        assert_eq!(entry["tool"], "echo");
+        assert_eq!(entry["status"], "success");
+        assert_eq!(entry["input"]["text"].is_string(), is_whole, "{entry}");
+        assert_eq!(entry["input"] == note, !is_whole, "{entry}");
+        assert_eq!(entry["output"]["text"].is_string(), is_whole, "{entry}");
+    }
+    let page = served.get("/api/v1/log?caller=key:noisy").await.json();
+    assert_eq!(page["calls"][0]["input"], note, "{page}");
+    let listed = served.get("/api/v1/keys").await.json();
+    assert_eq!(listed["keys"][1]["log_quota"], "4kB/day");
+}
+
+/// A log quota that cannot be read creates no key.
+#[tokio::test]
+async fn a_log_quota_is_a_size_per_day() {
+    let served = started_with_admin();
+    let new = |quota: &str| json!({"name": "ci", "log_quota": quota}).to_string();
+    let refused = served.post("/api/v1/keys", &new("100MB")).await;
+    assert_eq!(refused.status, 422, "{}", refused.text);
+    let detail = refused.json()["detail"].as_str().unwrap().to_owned();
+    assert_eq!(detail, "`100MB` is not a log quota; write a size per day, such as 100MB/day");
+    let created = served.post("/api/v1/keys", &new("100MB/day")).await;
+    assert_eq!(created.status, 201, "{}", created.text);
+    assert_eq!(created.json()["log_quota"], "100MB/day");
+    let metrics = json!({"name": "scrape", "scope": "metrics", "log_quota": "1MB/day"});
+    assert_eq!(served.post("/api/v1/keys", &metrics.to_string()).await.status, 422);
+    let listed = haft(&served.workspace, &["keys", "list"]).run().stdout;
+    assert!(listed.contains("log 100MB/day"), "{listed}");
+}
+
+fn started_with_admin() -> Served {
+    let workspace = toolbox();
+    let admin = create_key(&workspace, "me", Scope::Admin);
+    started(workspace, admin)
+}
+
 /// An expired key is refused with the reason, and what it holds open ends.
 #[tokio::test]
 async fn a_key_expires() {
