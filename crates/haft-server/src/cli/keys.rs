@@ -16,8 +16,8 @@ use super::{
     EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, configuration_of_file, load, print_json, profile,
     said,
 };
-use crate::audit::{AuditAction, AuditLog, AuditOutcome, AuditResult};
-use crate::keys::{Key, KeyEntry, KeyError, KeyFile, NewKey, Scope, patterns, texts};
+use crate::audit::{AuditAction, AuditLog, AuditOutcome, AuditResult, unreadable};
+use crate::keys::{Key, KeyEntry, KeyError, KeyFile, NewKey, Scope, chain, patterns, texts};
 use crate::stderr::say;
 use crate::terminal::{self, Paint};
 
@@ -139,9 +139,9 @@ fn audited(
     work: impl FnOnce() -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
-    let state = || {
-        let keys = file.list().ok()?;
-        keys.iter().find(|key| key.name == name).map(KeyEntry::shown)
+    let state = || match file.list() {
+        Ok(keys) => keys.iter().find(|key| key.name == name).map(KeyEntry::shown),
+        Err(error) => Some(unreadable(chain(&error))),
     };
     let begun = AuditAction {
         who: format!("cli:{}", user.as_deref().unwrap_or("unknown")),

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 use testkit::fixture::Fixture;
-use testkit::peers::{self, Address};
+use testkit::peers::{self, Address, Era};
 use testkit::{Program, Workspace};
 
 use crate::real_support::Peer;
@@ -169,6 +169,32 @@ fn the_filesystem_server_works_in_a_sandbox() {
         assert_eq!(project.read("new.txt").as_deref(), Some("made"), "{kind}");
         let answer = peer.call("read_text_file", &json!({"path": path("notes.txt")}));
         assert!(answer.to_string().contains("ours"), "{kind}: {answer:#}");
+    }
+}
+
+/// The official server for git, from PyPI in an environment of its own, as `uvx` makes one: it works on a repository
+/// that it may read, and not on another.
+#[test]
+fn a_python_server_works_in_a_sandbox() {
+    for kind in enforced() {
+        let repository = Workspace::new();
+        peers::git_repository(repository.path());
+        let log = |read: &Value| {
+            let sandbox = json!({"kind": kind, "read": read, "memory": "2GiB", "open_files": 256});
+            // Git ends at a configuration that exists and cannot be read.
+            let server = peers::git(Era::Legacy, repository.path())
+                .env("GIT_CONFIG_GLOBAL", "/dev/null")
+                .env("GIT_CONFIG_NOSYSTEM", "1");
+            let peer = Peer::with(&Address::Stdio(server), &json!({"sandbox": sandbox}));
+            let args = json!({"repo_path": repository.path()}).to_string();
+            let finished = crate::run(&peer.workspace, &["call", "git_log", &args, "--json"]);
+            (finished.code, finished.stdout + &finished.stderr)
+        };
+        let (code, text) = log(&json!([peers::folder(), repository.path()]));
+        assert_eq!(code, 0, "{kind}: {text}");
+        assert!(text.contains("Commit: "), "{kind}: {text}");
+        let (code, text) = log(&json!([peers::folder()]));
+        assert_ne!(code, 0, "{kind}: {text}");
     }
 }
 
