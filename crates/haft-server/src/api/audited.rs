@@ -1,6 +1,5 @@
 //! Records what admins do: around each request that changes something.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
@@ -11,6 +10,7 @@ use axum::response::Response;
 use haft::live::RegistryDocument;
 use haft::record::Redactor;
 use haft_bounds::parse_error::describe;
+use haft_text::hex;
 use serde_json::{Value, json};
 
 use super::Service;
@@ -165,14 +165,6 @@ async fn state(service: &Service, subject: Subject, target: Option<&str>) -> Opt
         }
         (Subject::Session | Subject::Other, _) | (_, None) => None,
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut hex, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
 }
 
 fn shown(state: Result<Option<Value>, String>) -> Option<Value> {

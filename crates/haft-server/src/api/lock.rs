@@ -198,7 +198,7 @@ async fn approve(
         tracing::info!(by = &*caller.name, item = drift.title(), "a definition was approved");
     }
     let approved = Approved { approved };
-    let after = serde_json::to_value(&approved).unwrap_or_else(|error| unreadable(error));
+    let after = serde_json::to_value(&approved).unwrap_or_else(unreadable);
     let (target, after) = (Extension(CreatedName(target)), Extension(StateAfter(after)));
     Ok((target, after, JsonAnswer(approved)))
 }

@@ -1,7 +1,6 @@
 //! All sessions, within limits.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,11 +47,7 @@ impl Sessions {
         let mut bytes = [0; ID_BYTES];
         getrandom::fill(&mut bytes)
             .map_err(|error| NoRoom(format!("there are no random numbers: {error}")))?;
-        let mut id = String::with_capacity(2 * ID_BYTES);
-        for byte in bytes {
-            // Writing to a string cannot fail.
-            let _ = write!(id, "{byte:02x}");
-        }
+        let id = haft_text::hex(&bytes);
         let session = Session::new(id.clone(), client, self.kept_bytes.clone());
         let mut open = self.lock();
         let gone =

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::load::Served;
-use super::service::{ServiceContext, ServiceSocket, socket_name};
+use super::service::{RunningService, ServiceContext, ServiceSocket, running, socket_name};
 use super::trust;
 use super::{
     EXIT_CONFIG, EXIT_INTERRUPTED, EXIT_RUNTIME, Failure, Global, block_on, count, load, log_times,
@@ -96,6 +96,11 @@ async fn serve(
     socket: &Path,
 ) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::new()?;
+    if !global.standalone
+        && let Some(service) = running(socket).await
+    {
+        return Err(already_running(&service).into());
+    }
     let keys = KeyFile::new(config.api.keys_file.value.clone());
     let keys = Keyring::open(keys)
         .map_err(|error| Failure::new(EXIT_CONFIG, keys::chain(&error), error.remedy()))?;
@@ -202,6 +207,16 @@ async fn serve(
 }
 
 /// Opens the socket for commands of the same user. Without it they start the servers themselves.
+/// Two services would write the same state and start every server twice.
+fn already_running(service: &RunningService) -> Failure {
+    let process = service.pid.map(|pid| format!(" as process {pid}")).unwrap_or_default();
+    let address = service.url.as_ref().map(|url| format!(" at {url}")).unwrap_or_default();
+    let message = format!("a service of this configuration runs already{process}{address}");
+    let stop = service.pid.map(|pid| format!(", stop it with `kill {pid}`")).unwrap_or_default();
+    let remedy = format!("use that one{stop}, or add `--standalone` to start another beside it");
+    Failure::new(EXIT_RUNTIME, message, remedy)
+}
+
 async fn open_socket(path: &Path) -> Option<ServiceSocket> {
     match ServiceSocket::bind(path).await {
         Ok(Some(socket)) => Some(socket),
