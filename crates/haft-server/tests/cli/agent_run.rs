@@ -294,7 +294,7 @@ fn an_unset_variable_disables_one_server_in_run_and_chat() {
     workspace.write("haft.json", config.to_string());
     let finished = asking(&workspace, &["go"]).run();
     assert_eq!(answer(&finished), "Done.");
-    let warning = "`UNSET_FOR_TEST` is not set";
+    let warning = "Environment variable 'UNSET_FOR_TEST' not found";
     assert!(finished.stderr.contains(warning), "{}", finished.stderr);
     assert!(model.last_request().last_result().contains('1'));
 

@@ -1,6 +1,7 @@
 //! Stdio servers in a real sandbox, and what `check`, `doctor`, `config show` and `explain` say about it.
 
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 
 use serde_json::{Value, json};
 use testkit::fixture::Fixture;
@@ -177,23 +178,27 @@ fn the_filesystem_server_works_in_a_sandbox() {
 #[test]
 fn a_python_server_works_in_a_sandbox() {
     for kind in enforced() {
+        let packages = peers::folder().canonicalize().unwrap();
         let repository = Workspace::new();
         peers::git_repository(repository.path());
         let log = |read: &Value| {
             let sandbox = json!({"kind": kind, "read": read, "memory": "2GiB", "open_files": 256});
             // Git ends at a configuration that exists and cannot be read.
-            let server = peers::git(Era::Legacy, repository.path())
+            let mut server = peers::git(Era::Legacy, repository.path())
                 .env("GIT_CONFIG_GLOBAL", "/dev/null")
                 .env("GIT_CONFIG_NOSYSTEM", "1");
+            // The folder may be a link.
+            let program = Path::new(&server.program).strip_prefix(peers::folder()).unwrap();
+            server.program = packages.join(program).display().to_string();
             let peer = Peer::with(&Address::Stdio(server), &json!({"sandbox": sandbox}));
             let args = json!({"repo_path": repository.path()}).to_string();
             let finished = crate::run(&peer.workspace, &["call", "git_log", &args, "--json"]);
             (finished.code, finished.stdout + &finished.stderr)
         };
-        let (code, text) = log(&json!([peers::folder(), repository.path()]));
+        let (code, text) = log(&json!([packages, repository.path()]));
         assert_eq!(code, 0, "{kind}: {text}");
         assert!(text.contains("Commit: "), "{kind}: {text}");
-        let (code, text) = log(&json!([peers::folder()]));
+        let (code, text) = log(&json!([packages]));
         assert_ne!(code, 0, "{kind}: {text}");
     }
 }

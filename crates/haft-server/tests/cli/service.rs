@@ -429,20 +429,16 @@ fn a_second_service_is_refused() {
     drop(Service::start(&workspace, &[]));
 }
 
-/// A call without a terminal that waits for an approval says so, and how to give it.
+/// A call without a terminal whose server asks a person says that the question waits in the inbox, and how to answer it.
 #[test]
 fn a_call_without_a_terminal_names_its_question() {
     let workspace = Workspace::new();
-    let rule = json!({"name": "careful", "match": {"tool": "echo"}, "effect": "ask"});
-    let config = json!({
-        "servers": {"files": fixture(&workspace)},
-        "policy": {"rules": [rule], "approvals": "caller"},
-    });
+    let config = json!({"servers": {"files": server(&json!({"tools": ["elicit"]}))}});
     workspace.write("haft.json", config.to_string());
     let _service = Service::start(&workspace, &[]);
-    let calling = haft(&workspace, &["call", "echo", "a=1"]).start();
-    let hint = "the call waits for an approval in the inbox: open it with `haft console`, or send \
-                `{\"answer\": \"allow\"}` with POST to ";
+    let calling = haft(&workspace, &["call", "elicit"]).start();
+    let hint = "the call waits for an answer in the inbox: open it with `haft console`, or send \
+                `{\"answer\": ...}` with POST to ";
     let url = eventually("the hint", || {
         let text = calling.stderr_so_far();
         let (_, rest) = text.split_once(hint)?;
@@ -450,8 +446,8 @@ fn a_call_without_a_terminal_names_its_question() {
     });
     let mut answer = std::process::Command::new("curl");
     answer.args(["--silent", "--fail", "--noproxy", "*", "-X", "POST", &url]);
-    answer.args(["-H", "content-type: application/json", "-d", r#"{"answer": "allow"}"#]);
+    answer.args(["-H", "content-type: application/json", "-d", r#"{"refuse": true}"#]);
     assert!(answer.output().unwrap().status.success(), "{url}");
     let finished = calling.finish();
-    assert_eq!(finished.code, 0, "{finished:?}");
+    assert_eq!(finished.stderr.matches(hint).count(), 1, "{finished:?}");
 }

@@ -61,6 +61,11 @@ impl Markdown {
         out
     }
 
+    /// Returns true if lines of a table are not shown yet.
+    pub(super) fn holds_back(&self) -> bool {
+        !self.table.is_empty()
+    }
+
     /// Returns true if the line is one of a table.
     fn is_row(&self) -> bool {
         !self.is_in_fence && self.line.trim_start().starts_with('|')

@@ -132,7 +132,7 @@ pub(super) async fn run(
 
 fn waiting(service: &str, item: &InboxItem) -> Reply {
     let url = format!("{}/api/v1/inbox/{}", service.trim_end_matches('/'), item.id);
-    Reply::Waiting { url, is_approval: item.kind == ItemKind::Approval }
+    Reply::Waiting { url }
 }
 
 fn is_of(item: &InboxItem, id: &OnceLock<String>) -> bool {
@@ -178,11 +178,7 @@ impl ServiceClient {
                         questions.put(inbox.clone(), *question);
                     }
                 }
-                Reply::Waiting { url, is_approval: true } => say!(
-                    "the call waits for an approval in the inbox: open it with `haft console`, or send \
-                     `{{\"answer\": \"allow\"}}` with POST to {url}"
-                ),
-                Reply::Waiting { url, is_approval: false } => say!(
+                Reply::Waiting { url } => say!(
                     "the call waits for an answer in the inbox: open it with `haft console`, or send \
                      `{{\"answer\": ...}}` with POST to {url}"
                 ),

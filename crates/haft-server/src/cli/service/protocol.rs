@@ -128,7 +128,6 @@ pub(in crate::cli) enum Reply {
     Waiting {
         /// Its address in the API.
         url: String,
-        is_approval: bool,
     },
     Result(Box<CallResult>),
     Status(Box<ServiceStatus>),
