@@ -135,7 +135,7 @@ async fn an_unreadable_item_is_recorded_as_such() {
     assert_eq!(action["outcome"], "failed");
 }
 
-/// Who approved a call is recorded with the question and the answer.
+/// The approval of a call is recorded with the approver, the question and the answer.
 #[tokio::test]
 async fn the_approval_of_a_call_is_recorded() {
     let steps = [Step::call("echo", json!({"n": 7})), Step::text("Done.")];

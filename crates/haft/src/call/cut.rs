@@ -86,7 +86,8 @@ impl Cut<'_> {
         text.truncate(text.floor_char_boundary(bytes_max));
         let gone = total - text.len();
         let rest = Remedy::ReadExecution { id: self.execution_id.to_owned() };
-        text.push_str(&format!("\n[{gone} of {total} bytes cut here; {rest}]"));
+        let note = format!("\n[{gone} of {total} bytes cut here; {rest}]");
+        text.push_str(&note);
     }
 }
 

@@ -1,4 +1,4 @@
-//! How a call ended, as its log entry has it.
+//! The outcome of a call, as its log entry has it.
 
 use crate::content::{Content, ToolOutput};
 use crate::envelope::ErrorBody;
