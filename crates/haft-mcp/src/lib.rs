@@ -41,7 +41,7 @@ pub use http_client::{
 pub use limits::Limits;
 pub use message_router::{MessageRouter, ProgressFn};
 pub use session::{RequestOptions, Session};
-pub use tls::http_client_builder;
+pub use tls::{http_client_builder, tls_client_config};
 pub use tool::ToolDescription;
 pub use trace::Trace;
 pub use transport::{

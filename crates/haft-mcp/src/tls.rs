@@ -23,6 +23,11 @@ pub fn http_client_builder() -> ClientBuilder {
     }
 }
 
+/// The TLS of outgoing connections, for protocols other than HTTP. `None` if this system cannot be set up.
+pub fn tls_client_config() -> Option<ClientConfig> {
+    config()
+}
+
 /// Reading the platform's certificates takes milliseconds, so it is done once.
 pub(crate) fn config() -> Option<ClientConfig> {
     static CONFIG: OnceLock<Option<ClientConfig>> = OnceLock::new();

@@ -12,6 +12,8 @@ mod progress;
 mod quota;
 mod runs;
 pub mod serve;
+mod shared;
+mod shared_log;
 mod sign_ins;
 mod stderr;
 pub mod telemetry;

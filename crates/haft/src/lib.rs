@@ -78,6 +78,7 @@ mod policy;
 mod progress;
 pub mod record;
 pub mod registry;
+mod replica_number;
 mod runtime;
 mod server_state;
 mod session;
@@ -125,6 +126,7 @@ pub use limit_reached::{LimitKind, LimitReached, LimitSubject};
 pub use outputs::READ_OUTPUT;
 pub use policy::{Admitted, PolicyDecision};
 pub use progress::Progress;
+pub use replica_number::ReplicaNumber;
 pub use runtime::{
     ApproveError, ConnectFailed, DefinitionChoice, EffectiveValue, INSTRUCTIONS_BYTES_MAX,
     LoadStats, LockStatus, ReconnectError, Runtime, RuntimeBuilder, ServerIdentity, ServerInfo,

@@ -9,12 +9,16 @@ pub mod fixture;
 mod flood;
 pub mod guarded;
 pub mod hostile;
+pub mod linear;
 mod log_capture;
 pub mod model;
 mod ordinary;
 pub mod peers;
+pub mod postgres;
 mod program;
+mod random;
 pub mod search;
+mod tcp_proxy;
 pub mod times;
 mod workspace;
 
@@ -23,6 +27,8 @@ pub use log_capture::LogCapture;
 pub use model::{ModelServer, Step};
 pub use ordinary::ordinary_tool;
 pub use program::{Finished, Program, Running, TRUSTED, WITHOUT_BUILTINS, WITHOUT_STATUS};
+pub use random::Random;
+pub use tcp_proxy::{ProxyMode, TcpProxy};
 pub use workspace::Workspace;
 
 use std::path::PathBuf;

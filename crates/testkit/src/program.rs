@@ -157,6 +157,16 @@ impl Running {
         self.signal(Signal::KILL);
     }
 
+    /// Stops it until it is resumed, as a machine that freezes does.
+    pub fn suspend(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Continues it.
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
     /// Waits for its end.
     pub fn finish(mut self) -> Finished {
         let status = eventually("the program ends", || self.child.try_wait().expect("its status"));

@@ -30,10 +30,10 @@ pub(crate) fn check_built() -> Result<()> {
 /// Prints the sizes and times of the console, with a large log and many tools.
 pub(crate) fn bench() -> Result<()> {
     require("chromium", "chromium")?;
-    step(&mut cargo(&["build", "--package", "haft-server", "--bin", "haft"]))?;
+    step(&mut cargo(&["build", "--profile=dist", "--package", "haft-server", "--bin", "haft"]))?;
     let place = prepare()?;
     npm(&place, &["build", "--", "--outDir", "dist", "--logLevel", "warn"])?;
-    npm(&place, &["bench"])
+    npm_with(&target().join("dist/haft"), &place, &["bench"])
 }
 
 /// Builds the console and replaces the committed files.
@@ -87,8 +87,13 @@ fn install(place: &Path, packages: &str, lock: &str) -> Result<()> {
     })
 }
 
-/// Runs a script of the console's package with the Node.js of the peers.
+/// Runs a script of the console's package with the binary that the tests have built.
 fn npm(place: &Path, script: &[&str]) -> Result<()> {
+    npm_with(&target().join("debug/haft"), place, script)
+}
+
+/// Runs a script of the console's package with the Node.js of the peers.
+fn npm_with(haft: &Path, place: &Path, script: &[&str]) -> Result<()> {
     let node = peers::node()?;
     let mut path = OsString::from(node.parent().unwrap_or(Path::new("")));
     path.push(":");
@@ -96,7 +101,7 @@ fn npm(place: &Path, script: &[&str]) -> Result<()> {
     let mut npm = Command::new("npm");
     npm.arg("--prefix").arg(place.canonicalize()?).args(["run", "--silent"]).args(script);
     npm.env("PATH", path)
-        .env("HAFT_BIN", target().join("debug/haft"))
+        .env("HAFT_BIN", haft)
         .env("HAFT_PEERS", peers::folder())
         .env("HAFT_SHOTS", target().join("console-shots"));
     step(&mut npm)

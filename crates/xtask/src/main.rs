@@ -13,6 +13,7 @@ mod instructions;
 mod model;
 mod modules;
 mod peers;
+mod replicas;
 mod run;
 mod start;
 mod test;
@@ -51,6 +52,10 @@ cargo xtask faults             the tests of faults at full length: a writing ser
                                load test runs for 5 minutes
 cargo xtask faults load [--seconds N] [--minutes N] [--seed N] [--clients N] [--rate N] [--only KIND,KIND]
                                the load test alone: hostile clients and servers beside honest calls
+cargo xtask chaos [--minutes N] [--seconds N] [--seed N] [--plant-fault]
+                               three replicas on a real PostgreSQL under faults, with checks of registry, log and keys;
+                               a planted fault makes the check of the registry fail
+cargo xtask demo replicas      PostgreSQL, three replicas and a load balancer on this machine, until Ctrl-C
 cargo xtask fuzz [--seconds N] [TARGET...]
                                run the fuzz targets, a minute each by default
 cargo xtask api [--write]      compare the public API of the libraries with docs/api, or write it there
@@ -97,6 +102,8 @@ fn main() -> ExitCode {
         ["fuzz", ref options @ ..] => fuzz::run_with(options),
         ["faults"] => test::faults(),
         ["faults", "load", ref options @ ..] => test::load(options),
+        ["chaos", ref options @ ..] => replicas::chaos(options),
+        ["demo", "replicas"] => replicas::demo(),
         ["coverage"] => test::coverage(),
         _ => {
             eprintln!("{HELP}");

@@ -39,10 +39,18 @@ pub(crate) fn step(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// `cargo` with arguments.
+/// `cargo` with arguments, and without the variables that cargo sets for this program: build scripts that depend on
+/// them would run again, and everything after them, whenever a command with and one without `xtask` take turns.
 pub(crate) fn cargo(args: &[&str]) -> Command {
     let mut command = Command::new("cargo");
     command.args(args);
+    for (name, _) in std::env::vars_os() {
+        let is_of_package =
+            |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+        if name.to_str().is_some_and(is_of_package) {
+            command.env_remove(name);
+        }
+    }
     command
 }
 

@@ -3,9 +3,10 @@
 use anyhow::Result;
 
 use crate::run::{cargo, step};
-use crate::tools::{DENY, NEXTEST, TARPAULIN, require};
+use crate::tools::{DENY, NEXTEST, TARPAULIN, require, require_answer};
 use crate::{
-    advisories, api, conformance, console, dist, docs, fuzz, instructions, modules, peers, words,
+    advisories, api, conformance, console, dist, docs, fuzz, instructions, modules, peers,
+    replicas, words,
 };
 
 /// Folders whose coverage is promised.
@@ -19,6 +20,7 @@ pub(crate) fn run() -> Result<()> {
     require("bwrap", "bubblewrap")?;
     require("dpkg-deb", "dpkg")?;
     require_for_faults()?;
+    replicas::require_postgres()?;
     step(&mut cargo(&["fmt", "--all", "--check"]))?;
     modules::check()?;
     api::check()?;
@@ -26,7 +28,9 @@ pub(crate) fn run() -> Result<()> {
     words::check()?;
     step(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]))?;
     peers::install()?;
-    step(NEXTEST.command()?.args(["nextest", "run", "--workspace", "--no-fail-fast"]))?;
+    let mut tests = NEXTEST.command()?;
+    tests.args(["nextest", "run", "--workspace", "--no-fail-fast"]);
+    step(tests.env("HAFT_TEST_POSTGRES", "required"))?;
     step(&mut cargo(&["test", "--doc", "--workspace", "--quiet"]))?;
     let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
     step(doc.env("RUSTDOCFLAGS", "--deny warnings"))?;

@@ -175,6 +175,16 @@ choice! {
 }
 
 choice! {
+    /// The place that the log is shipped to.
+    pub enum LogShip("a place for the log") {
+        /// It stays in its files.
+        None = "none",
+        /// The database of `shared`.
+        Shared = "shared",
+    }
+}
+
+choice! {
     /// The handling of processes that a call of a local tool leaves running.
     pub enum Background("a way to handle processes that a call leaves running") {
         /// They end with the call.
@@ -268,5 +278,25 @@ choice! {
         People = "people",
         /// Also the caller itself.
         Caller = "caller",
+    }
+}
+
+choice! {
+    /// The place of a registry's documents.
+    pub enum StoreKind("a place for the registry") {
+        /// Two files in `registry.dir`.
+        Files = "files",
+        /// The database of `shared`.
+        Shared = "shared",
+    }
+}
+
+choice! {
+    /// The time at which the tables of the database are created and changed.
+    pub enum Migrate("a time to migrate") {
+        /// At the start of `haft serve`, if needed.
+        Auto = "auto",
+        /// Only by `haft shared migrate`.
+        Manual = "manual",
     }
 }

@@ -1,6 +1,5 @@
 //! Loads a configuration from paths: open the files, read each into a layer, merge, compile.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,15 +7,15 @@ use std::sync::Arc;
 use super::broken::{BrokenEntries, MisconfiguredServer, take_out};
 use super::choices::UnresolvedEnv;
 use super::compile::{compile, merge};
-use super::expand::{References, VariableUse, Variables, expand};
+use super::expand::{References, VariableUse};
 use super::layer::layer;
 use super::lock_file::LockFile;
 use super::model::{Config, ConfigFile, Origin, Setting};
-use super::node::{NodeValue, Text};
 use super::overrides::{apply_native, server_overrides};
 use super::place::{Place, Problem, Problems, Severity};
 use super::raw::RawServer;
-use super::read::{Named, Reader, is_same_name};
+use super::read::{Named, is_same_name};
+use super::registry_folder::registries;
 use super::secret::Secret;
 use super::source::{Source, nodes_max, open, source};
 use super::{At, ConfigError, Dialect};
@@ -150,7 +149,10 @@ fn finish(
         without_broken(sources, options, unresolved, &base, &problems)?
     };
     config.take_keys(&options.environment);
-    config.registry_dir = config.registry_dir.or_else(|| named_registry(options));
+    // A folder of files is not a registry of several replicas.
+    if config.shared.is_none() {
+        config.registry_dir = config.registry_dir.or_else(|| named_registry(options));
+    }
     if let Some(Err((problem, remedy))) = options.accept.as_ref().map(|accept| accept(&config)) {
         let file = config.files.first().map_or_else(|| "".into(), |file| file.name.clone());
         let place = Place::whole(file);
@@ -277,80 +279,6 @@ fn named_registry(options: &LoadOptions<'_>) -> Option<Setting<PathBuf>> {
 fn base(sources: &[Source], options: &LoadOptions<'_>) -> PathBuf {
     let native = sources.iter().find(|source| source.dialect == Dialect::Native);
     native.map_or_else(|| options.cwd.clone(), |source| source.folder.clone())
-}
-
-/// The variable that overrides `registry.dir`.
-const REGISTRY_DIR: &str = "HAFT__REGISTRY__DIR";
-
-/// Folders that `registry.dir` names.
-fn registries(
-    sources: &[Source],
-    base: &Path,
-    options: &LoadOptions<'_>,
-    problems: &mut Problems,
-) -> Vec<PathBuf> {
-    let named: Vec<(Text, Place, &Path)> = match options.environment.get(REGISTRY_DIR) {
-        Some(folder) => {
-            let text = Text { text: folder.clone(), shown: None };
-            vec![(text, Place::whole(format!("${REGISTRY_DIR}")), base)]
-        }
-        None => sources
-            .iter()
-            .filter(|source| source.dialect == Dialect::Native)
-            .filter_map(|source| {
-                let (dir, place) = registry_dir(source, options)?;
-                Some((dir, place, source.folder.as_path()))
-            })
-            .collect(),
-    };
-    let mut folders = Vec::new();
-    for (folder, place, base) in named {
-        let path = base.join(&folder.text);
-        if options.allows_missing_registry && is_missing_registry(&path) {
-            continue;
-        }
-        if path.is_dir() {
-            folders.push(path);
-            continue;
-        }
-        problems.error(
-            &place,
-            format!("the registry's folder `{}` does not exist", folder.shown()),
-            Remedy::CreateRegistry,
-        );
-    }
-    folders
-}
-
-/// Returns true if there is no folder, or an empty one.
-fn is_missing_registry(path: &Path) -> bool {
-    match std::fs::read_dir(path) {
-        Ok(mut entries) => entries.next().is_none(),
-        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
-    }
-}
-
-/// The value of a file's `registry.dir`. `None` if a variable in it is unset, which is reported
-/// when the file itself is expanded.
-fn registry_dir(source: &Source, options: &LoadOptions<'_>) -> Option<(Text, Place)> {
-    let mut dir = source.root.get("registry")?.get("dir")?.clone();
-    let variables = Variables {
-        environment: &options.environment,
-        unresolved: UnresolvedEnv::Error,
-        predefined: HashMap::new(),
-        inputs: None,
-        reads: &|_| true,
-        references: References::Resolve,
-        used: RefCell::default(),
-    };
-    let mut unset = Problems::default();
-    let mut reader = Reader::new(source.name.clone(), &mut unset);
-    let place = reader.inside("registry.dir", |reader| reader.place(&dir));
-    expand(&mut dir, &variables, &mut reader);
-    match dir.value {
-        NodeValue::Text(text) if !unset.has_errors() => Some((text, place)),
-        _ => None,
-    }
 }
 
 /// The switch decides how files are expanded, so it is looked up before any is.

@@ -12,8 +12,9 @@ use super::broken::MisconfiguredServer;
 use super::bytes::FreeSpace;
 use super::call_limits::LimitSettings;
 use super::choices::{
-    Approval, Background, ConnectFailure, InheritEnv, ListChanged, LogSync, Mode, NameCollision,
-    OnLimit, OnLogFailure, Protocol, RuntimeViolation, Sampling, Start, ToolPrefix,
+    Approval, Background, ConnectFailure, InheritEnv, ListChanged, LogShip, LogSync, Mode,
+    NameCollision, OnLimit, OnLogFailure, Protocol, RuntimeViolation, Sampling, Start, StoreKind,
+    ToolPrefix,
 };
 use super::expand::VariableUse;
 use super::gateway::{GatewayConfig, Profile};
@@ -28,6 +29,7 @@ use super::sandbox::SandboxConfig;
 use super::secret::{Masked, Opaque, Secret, ServerUrl};
 use super::select::SelectConfig;
 use super::service::{ApiConfig, PolicyConfig, TelemetryConfig};
+use super::shared::SharedConfig;
 use super::tool_overrides::ToolOverrides;
 use crate::definition::ToolDefinition;
 
@@ -46,6 +48,10 @@ pub struct Config {
     pub local: Vec<LocalTool>,
     /// The registry's folder, if configured.
     pub registry_dir: Option<Setting<PathBuf>>,
+    /// The place of the registry's documents.
+    pub registry_store: Setting<StoreKind>,
+    /// The database that several replicas share, if configured.
+    pub shared: Option<Box<SharedConfig>>,
     /// The execution log.
     pub log: LogConfig,
     /// Limits on what clients, servers, models and files send, and on what is in flight.
@@ -248,6 +254,10 @@ pub struct LogConfig {
     pub max_bytes: Setting<Option<u64>>,
     /// Disk space to keep free.
     pub keep_free: Setting<FreeSpace>,
+    /// The place that entries are shipped to.
+    pub ship: Setting<LogShip>,
+    /// The most that files may have together while they wait to be shipped.
+    pub spool_max: Setting<u64>,
     /// The handling of calls when the log cannot be written.
     pub on_failure: Setting<OnLogFailure>,
     /// The time at which an entry counts as written.

@@ -5,9 +5,9 @@ use serde_json::Value;
 use super::bytes::{ByteCount, FreeSpace};
 use super::call_limits::{Burst, Quota, Rate};
 use super::choices::{
-    Approval, ConnectFailure, InheritEnv, ListChanged, LogSync, Mode, NameCollision, OnLimit,
-    OnLogFailure, Protocol, RuntimeViolation, Sampling, Start, ToolPrefix, Transport,
-    UnresolvedEnv,
+    Approval, ConnectFailure, InheritEnv, ListChanged, LogShip, LogSync, Mode, NameCollision,
+    OnLimit, OnLogFailure, Protocol, RuntimeViolation, Sampling, Start, StoreKind, ToolPrefix,
+    Transport, UnresolvedEnv,
 };
 use super::dialect::RawLocalTool;
 use super::node::Text;
@@ -20,6 +20,7 @@ use super::raw_oauth::RawOauth;
 use super::raw_rules::FlowLabel;
 use super::raw_sandbox::SandboxEntry;
 use super::raw_service::{RawApi, RawPolicy, RawTelemetry};
+use super::raw_shared::RawShared;
 use super::read::{Named, record};
 use super::tool_overrides::FixedValue;
 
@@ -56,6 +57,8 @@ record! {
         policy("policy"): RawPolicy,
         /// The export of traces.
         telemetry("telemetry"): RawTelemetry,
+        /// The PostgreSQL database that several replicas of `haft serve` share. Without it, state is in files.
+        shared("shared"): RawShared,
         /// The toolbox as an MCP server: `haft mcp`, and `/mcp` of `haft serve`.
         gateway("gateway"): RawGateway,
         /// Parts of the toolbox by name, each a separate MCP server: `haft mcp --profile NAME`, and
@@ -266,8 +269,10 @@ record! {
 record! {
     /// `registry`.
     pub struct RawRegistry("`registry`", Reject) {
-        /// The folder that holds `tools.json`, `mcp.json` and the scripts.
+        /// The folder that holds `tools.json`, `mcp.json` and the scripts; with `store: shared` the scripts only.
         dir("dir"): Text,
+        /// The place of the two documents: `files` (the default: in `dir`) or `shared` (in the database of `shared`).
+        store("store"): StoreKind,
     }
 }
 
@@ -284,6 +289,12 @@ record! {
         /// Disk space to keep free: a size, a percentage of the disk such as `5%`, or `auto` (the
         /// default: 64 MiB, or 1% of a small disk).
         keep_free("keep_free"): FreeSpace,
+        /// The place that entries are shipped to: `shared` (the database of `shared`, the default with it) or `none`. With
+        /// `shared`, `dir` holds what waits to be shipped, and `retain_days` counts in the database.
+        ship("ship"): LogShip,
+        /// The most that log files may have together while they wait to be shipped, such as `10GiB` (the default). At
+        /// that size `on_failure` applies.
+        spool_max("spool_max"): ByteCount,
         /// The handling of calls when the log cannot be written: `refuse` (the default) or
         /// `degrade`.
         on_failure("on_failure"): OnLogFailure,

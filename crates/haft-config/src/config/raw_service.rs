@@ -24,6 +24,9 @@ record! {
         allowed_hosts("allowed_hosts"): Vec<String>,
         /// Origins of web pages that may use the service, such as `https://console.example.com`.
         allowed_origins("allowed_origins"): Vec<String>,
+        /// Time after SIGTERM in which the service takes new requests while `/readyz` answers 503, so that a load
+        /// balancer moves on first; 5 s by default with `shared`, otherwise 0 s.
+        drain_delay("drain_delay"): Span,
         /// Time for requests in flight to end at shutdown; 10 s by default.
         shutdown_grace("shutdown_grace"): Span,
     }

@@ -74,6 +74,14 @@ impl Masked {
         masked
     }
 
+    /// An address that may hold a password. Several hosts in it make it more than a URL.
+    pub(super) fn address(text: Text) -> Self {
+        let mut masked = Self::from(text);
+        masked.literals = passwords(masked.expose());
+        masked.shown = without_secrets(&masked.written);
+        masked
+    }
+
     fn word(text: Text, follows_flag: bool) -> Self {
         let mut word = Self::from(text);
         let written = &word.written;
@@ -97,6 +105,17 @@ impl Masked {
         }
         word
     }
+}
+
+/// The passwords in an address: before the `@`, and in its query.
+fn passwords(text: &str) -> Vec<String> {
+    let (address, query) = text.split_once('?').unwrap_or((text, ""));
+    let user = address.find("//").zip(address.rfind('@'));
+    let user = user.and_then(|(start, end)| address.get(start + 2..end)).unwrap_or_default();
+    let password = user.split_once(':').map(|(_, password)| password);
+    let named = query.split('&').filter_map(|pair| pair.strip_prefix("password="));
+    let found = password.into_iter().chain(named).filter(|it| !it.is_empty());
+    found.map(ToOwned::to_owned).collect()
 }
 
 /// Returns true if a word marks the next one as a secret.

@@ -23,6 +23,8 @@ pub struct ApiConfig {
     pub allowed_hosts: Setting<Vec<String>>,
     /// Origins of web pages that may use it.
     pub allowed_origins: Setting<Vec<String>>,
+    /// Time after SIGTERM in which new requests are taken and `/readyz` answers 503.
+    pub drain_delay: Setting<Duration>,
     /// Time for requests in flight to end at shutdown.
     pub shutdown_grace: Setting<Duration>,
 }

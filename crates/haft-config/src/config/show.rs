@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::call_limits::LimitSettings;
+use super::choices::LogShip;
 use super::gateway::Profile;
 use super::limits::LimitsConfig;
 use super::metadata::ToolMetadata;
@@ -18,6 +19,7 @@ use super::pattern::NamePattern;
 use super::sandbox::SandboxConfig;
 use super::secret::{Masked, Opaque, Secret, ServerUrl};
 use super::select::{EmbeddingsConfig, SelectConfig};
+use super::shared::SharedConfig;
 use super::tool_overrides::ToolOverrides;
 use haft_text::human;
 
@@ -60,12 +62,18 @@ pub fn rows(config: &Config) -> Vec<Row> {
     }
     if let Some(dir) = &config.registry_dir {
         rows.add("registry.dir", json!(dir.value), &dir.origin);
+        rows.plain("registry.store", &config.registry_store);
     }
+    rows.shared(config.shared.as_deref());
     rows.add("log.dir", json!(config.log.dir.value), &config.log.dir.origin);
     rows.plain("log.retain_days", &config.log.retain_days);
     let LogConfig { max_bytes, keep_free, .. } = &config.log;
     rows.add("log.max_bytes", json!(max_bytes.value.unwrap_or(0)), &max_bytes.origin);
     rows.add("log.keep_free", keep_free.value.shown(), &keep_free.origin);
+    rows.plain("log.ship", &config.log.ship);
+    if config.log.ship.value == LogShip::Shared {
+        rows.plain("log.spool_max", &config.log.spool_max);
+    }
     rows.plain("log.on_failure", &config.log.on_failure);
     rows.plain("log.sync", &config.log.sync);
     rows.plain("log.requests", &config.log.requests);
@@ -80,11 +88,13 @@ pub fn rows(config: &Config) -> Vec<Row> {
     rows.0
 }
 
-/// The values of the service that offers the toolbox: `api` and `telemetry`.
+/// The values of the service that offers the toolbox: `api`, `telemetry` and `shared`.
 pub fn service_rows(config: &Config) -> Vec<Row> {
     let mut rows = Rows(Vec::new());
     rows.service(config);
-    rows.0.retain(|row| row.path.starts_with("api.") || row.path.starts_with("telemetry."));
+    rows.shared(config.shared.as_deref());
+    let prefixes = ["api.", "telemetry.", "shared."];
+    rows.0.retain(|row| prefixes.iter().any(|prefix| row.path.starts_with(prefix)));
     rows.0
 }
 
@@ -180,6 +190,7 @@ impl Rows {
         }
         self.plain("api.allowed_hosts", &api.allowed_hosts);
         self.plain("api.allowed_origins", &api.allowed_origins);
+        self.span("api.drain_delay", &api.drain_delay);
         self.span("api.shutdown_grace", &api.shutdown_grace);
         let allowed = &policy.allowed_commands;
         let patterns: Vec<String> = allowed.value.iter().map(ToString::to_string).collect();
@@ -202,6 +213,19 @@ impl Rows {
             }
         }
         self.plain("telemetry.service_name", &telemetry.service_name);
+    }
+
+    fn shared(&mut self, shared: Option<&SharedConfig>) {
+        let Some(SharedConfig { url, ca, advertise, migrate, stale_max }) = shared else { return };
+        self.add("shared.url", json!(url.value.shown()), &url.origin);
+        if let Some(ca) = ca {
+            self.add("shared.ca", json!(ca.value), &ca.origin);
+        }
+        if let Some(advertise) = advertise {
+            self.add("shared.advertise", json!(advertise.value.to_string()), &advertise.origin);
+        }
+        self.plain("shared.migrate", migrate);
+        self.span("shared.stale_max", stale_max);
     }
 
     fn limits(&mut self, limits: &LimitsConfig) {
@@ -440,6 +464,7 @@ pub(super) fn service_secrets(config: &Config) -> Vec<String> {
     secrets.extend(super::show_agent::secrets(config));
     let telemetry = &config.telemetry;
     secrets.extend(telemetry.otlp_endpoint.iter().flat_map(|at| at.value.secrets()));
+    secrets.extend(config.shared.iter().flat_map(|shared| shared.url.value.hidden()));
     secrets.extend(telemetry.otlp_headers.iter().flat_map(|(_, value)| header_secrets(value)));
     secrets
 }

@@ -1,6 +1,7 @@
 //! Questions to a client while one of its requests is in flight.
 
 use std::collections::HashMap;
+use std::num::NonZeroU16;
 
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::value::RawValue;
@@ -11,6 +12,9 @@ use super::outbox;
 use super::peer::NotificationSender;
 use crate::error::{INTERNAL_ERROR, INVALID_PARAMS, RpcError};
 use crate::wire;
+
+/// Ids of one replica. They stay below 2^53, as numbers in JavaScript have to.
+const REPLICA_SHIFT: u32 = 32;
 
 type Answer = Result<Box<RawValue>, RpcError>;
 
@@ -28,6 +32,12 @@ struct Waiting {
 }
 
 impl Asks {
+    /// Ids of requests name the replica, as `number << 32 | n`: its client's answer may arrive at another one.
+    pub(super) fn of_replica(number: NonZeroU16) -> Self {
+        let last_id = u64::from(number.get()) << REPLICA_SHIFT;
+        Self(Mutex::new(Waiting { last_id, ..Waiting::default() }))
+    }
+
     /// Sends a request of ours, and waits. Dropping the future sends a cancellation.
     pub(super) async fn ask(
         &self,
@@ -61,6 +71,12 @@ impl Asks {
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.0.lock()
     }
+}
+
+/// The replica that sent the request of this id.
+pub(super) fn named_replica(id: &RawValue) -> Option<NonZeroU16> {
+    let id = id.get().parse::<u64>().ok()?;
+    NonZeroU16::new(u16::try_from(id >> REPLICA_SHIFT).ok()?)
 }
 
 /// A question in flight.

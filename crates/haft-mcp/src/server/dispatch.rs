@@ -4,6 +4,7 @@ use haft_bounds::parse_error::describe;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::future::ready;
+use std::num::NonZeroU16;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -17,6 +18,7 @@ use super::meta::RequestMeta;
 use super::modern::Completed;
 use super::params::Params;
 use super::peer::{Asking, ClientFacts, NotificationSender, Out, Peer};
+use super::replica::Replica;
 use super::state_signer::StateBinding;
 use super::tasks::Tasks;
 use super::{
@@ -78,11 +80,20 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn new(facts: ClientFacts) -> Arc<Self> {
+        Self::with(facts, Asks::default(), Vec::new())
+    }
+
+    /// A client whose other requests may go to other replicas: it may have requested any list there.
+    pub(super) fn of_replica(facts: ClientFacts, number: NonZeroU16) -> Arc<Self> {
+        Self::with(facts, Asks::of_replica(number), Change::LISTS.to_vec())
+    }
+
+    fn with(facts: ClientFacts, asks: Asks, listed: Vec<Change>) -> Arc<Self> {
         Arc::new(Self {
             facts: Arc::new(facts),
-            asks: Arc::default(),
+            asks: Arc::new(asks),
             level: Mutex::new(LEVEL),
-            listed: Mutex::default(),
+            listed: Mutex::new(listed),
             subscriptions: Mutex::default(),
         })
     }
@@ -154,9 +165,13 @@ struct SetLevel {
 }
 
 impl RequestHandler {
-    pub(super) fn new(service: Arc<dyn Service>, kept_bytes: KeptBytes) -> Arc<Self> {
-        let (suspended_requests, tasks) =
-            (Arc::new(SuspendedRequests::new()), Tasks::new(kept_bytes));
+    pub(super) fn new(
+        service: Arc<dyn Service>,
+        kept_bytes: KeptBytes,
+        replica: Option<&Replica>,
+    ) -> Arc<Self> {
+        let suspended_requests = Arc::new(SuspendedRequests::new(replica));
+        let tasks = Tasks::new(kept_bytes, replica.map(|replica| replica.number));
         Arc::new(Self { service, suspended_requests, tasks })
     }
 

@@ -18,6 +18,7 @@ use super::ask::{Question, Signal};
 use super::outbox;
 use super::peer::NotificationSender;
 use super::principal::revocation;
+use super::replica::Replica;
 use super::state_signer::{StateBinding, StateError, StateSigner, SuspendedId};
 use super::tasks::Tasks;
 use crate::error::{INTERNAL_ERROR, INVALID_PARAMS, RpcError};
@@ -90,10 +91,10 @@ impl Running {
 }
 
 impl SuspendedRequests {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(replica: Option<&Replica>) -> Self {
         // Without random numbers nothing can be signed; then nothing is suspended either.
         Self {
-            signer: StateSigner::new().ok(),
+            signer: StateSigner::new(replica).ok(),
             suspended: Mutex::default(),
             tasks: TaskTracker::new(),
         }

@@ -20,6 +20,7 @@ mod param_headers;
 mod params;
 mod peer;
 mod principal;
+mod replica;
 mod state_signer;
 mod stdio;
 mod tasks;
@@ -41,11 +42,12 @@ use crate::wire;
 pub use crate::budget::{HeldBytes, KeptBytes};
 pub use crate::error::{INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND};
 pub use change::{Change, LogMessage};
-pub use http::{EndpointOptions, HttpEndpoint, Reply, ReplyBody, ReplyEvents};
+pub use http::{EndpointOptions, HttpEndpoint, Reply, ReplyBody, ReplyEvents, Routing};
 pub use level::Level;
 pub use param_headers::ParamHeaders;
 pub use peer::Peer;
 pub use principal::Principal;
+pub use replica::{Replica, SigningKeys, SigningKeysError};
 pub use stdio::stdio;
 
 /// JSON-RPC: the message is not JSON.

@@ -97,6 +97,11 @@ impl<'a> Params<'a> {
         }
     }
 
+    /// The state of an earlier round, if it can be read.
+    pub(super) fn request_state(&self) -> Option<String> {
+        value(self.request_state?).ok()
+    }
+
     /// The request's input from an earlier round.
     pub(super) fn input(&self) -> Result<Input, RpcError> {
         let input_responses: Option<HashMap<String, Box<RawValue>>> =

@@ -1,25 +1,32 @@
 //! `requestState`: what a client carries from one round of a request to the next. It comes back through
 //! hands that may change it, so it is signed, and binding to who may use it, for what, and until when.
 
+use std::num::NonZeroU16;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::{Digest as _, Sha256};
 
-/// As much as the hash takes in at once.
-const KEY_BYTES: usize = 64;
-const TAG_BYTES: usize = 32;
-/// The signed part: the id of the suspended request, and the expiry of the state, in seconds since 1970.
+use super::replica::{Replica, SigningKeys, TAG_BYTES};
+
+/// The signed part: the number of the replica where the request waits (zero without replicas), the id of the suspended
+/// request, and the expiry of the state, in seconds since 1970.
+const REPLICA_BYTES: usize = 2;
 const ID_BYTES: usize = 16;
-const PAYLOAD_BYTES: usize = ID_BYTES + 8;
+const PAYLOAD_BYTES: usize = REPLICA_BYTES + ID_BYTES + 8;
+
+/// What the keys sign here.
+const PURPOSE: &str = "requestState";
 
 /// The id of a request that waits for its client.
 pub(super) type SuspendedId = [u8; ID_BYTES];
 
-/// Signs and checks states. The key lives as long as the program, and so does what waits.
-pub(super) struct StateSigner([u8; KEY_BYTES]);
+/// Signs and checks states. Without replicas the key lives as long as the program, and so does what waits.
+pub(super) struct StateSigner {
+    keys: SigningKeys,
+    replica: u16,
+}
 
 /// The request and principal that a state is bound to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,19 +46,24 @@ pub(super) enum StateError {
 }
 
 impl StateSigner {
-    /// A signer with a new key.
-    pub(super) fn new() -> Result<Self, getrandom::Error> {
-        let mut key = [0; KEY_BYTES];
-        getrandom::fill(&mut key)?;
-        Ok(Self(key))
+    /// The signer of a replica; without one, a signer with a new key.
+    pub(super) fn new(replica: Option<&Replica>) -> Result<Self, getrandom::Error> {
+        Ok(match replica {
+            Some(Replica { number, keys, .. }) => {
+                Self { keys: keys.clone(), replica: number.get() }
+            }
+            None => Self { keys: SigningKeys::random()?, replica: 0 },
+        })
     }
 
     pub(super) fn sign(&self, id: SuspendedId, binding: &StateBinding, lasts: Duration) -> String {
-        let expires = now().saturating_add(lasts.as_secs());
-        let mut payload = [0; PAYLOAD_BYTES];
-        payload[..ID_BYTES].copy_from_slice(&id);
-        payload[ID_BYTES..].copy_from_slice(&expires.to_be_bytes());
-        let tag = self.mac(&payload, binding).finalize().into_bytes();
+        self.sign_until(id, binding, now().saturating_add(lasts.as_secs()))
+    }
+
+    fn sign_until(&self, id: SuspendedId, binding: &StateBinding, expires: u64) -> String {
+        let payload =
+            [&self.replica.to_be_bytes()[..], &id[..], &expires.to_be_bytes()[..]].concat();
+        let tag = self.keys.sign(PURPOSE, &binding.parts(&payload));
         BASE64_URL_SAFE_NO_PAD.encode([&payload[..], &tag[..]].concat())
     }
 
@@ -60,13 +72,12 @@ impl StateSigner {
         state: &str,
         binding: &StateBinding,
     ) -> Result<SuspendedId, StateError> {
-        let bytes = BASE64_URL_SAFE_NO_PAD.decode(state).map_err(|_| StateError::Foreign)?;
-        if bytes.len() != PAYLOAD_BYTES + TAG_BYTES {
+        let bytes = decoded(state).ok_or(StateError::Foreign)?;
+        let (payload, tag) = bytes.split_at(PAYLOAD_BYTES);
+        if !self.keys.is_signed(PURPOSE, &binding.parts(payload), tag) {
             return Err(StateError::Foreign);
         }
-        let (payload, tag) = bytes.split_at(PAYLOAD_BYTES);
-        self.mac(payload, binding).verify_slice(tag).map_err(|_| StateError::Foreign)?;
-        let (id, expires) = payload.split_at(ID_BYTES);
+        let (id, expires) = payload[REPLICA_BYTES..].split_at(ID_BYTES);
         let expires =
             expires.try_into().map(u64::from_be_bytes).map_err(|_| StateError::Foreign)?;
         if expires < now() {
@@ -74,15 +85,18 @@ impl StateSigner {
         }
         id.try_into().map_err(|_| StateError::Foreign)
     }
+}
 
-    fn mac(&self, payload: &[u8], binding: &StateBinding) -> Hmac<Sha256> {
-        // Fixed lengths in front of the one that varies: no two inputs look the same.
-        let mut mac = Hmac::<Sha256>::new(&self.0.into());
-        mac.update(payload);
-        mac.update(&binding.request);
-        mac.update(binding.principal.as_bytes());
-        mac
-    }
+/// The replica that a state names. Unverified: it is good for finding the replica that verifies the state.
+pub(super) fn named_replica(state: &str) -> Option<NonZeroU16> {
+    let bytes = decoded(state)?;
+    let number = bytes.first_chunk()?;
+    NonZeroU16::new(u16::from_be_bytes(*number))
+}
+
+fn decoded(state: &str) -> Option<Vec<u8>> {
+    let bytes = BASE64_URL_SAFE_NO_PAD.decode(state).ok()?;
+    (bytes.len() == PAYLOAD_BYTES + TAG_BYTES).then_some(bytes)
 }
 
 impl StateBinding {
@@ -93,6 +107,10 @@ impl StateBinding {
         hash.update(method);
         hash.update(params);
         Self { principal: principal.to_owned(), request: hash.finalize().into() }
+    }
+
+    fn parts<'a>(&'a self, payload: &'a [u8]) -> [&'a [u8]; 3] {
+        [payload, &self.request, self.principal.as_bytes()]
     }
 }
 
@@ -109,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_state_is_good_for_one_client_and_one_request() {
-        let signer = StateSigner::new().unwrap();
+        let signer = StateSigner::new(None).unwrap();
         let binding = StateBinding::new("key:a", "tools/call", "{}");
         let state = signer.sign([7; ID_BYTES], &binding, LASTS);
         assert_eq!(signer.verify(&state, &binding), Ok([7; ID_BYTES]));
@@ -120,7 +138,10 @@ mod tests {
         ] {
             assert_eq!(signer.verify(&state, &other), Err(StateError::Foreign));
         }
-        assert_eq!(StateSigner::new().unwrap().verify(&state, &binding), Err(StateError::Foreign));
+        assert_eq!(
+            StateSigner::new(None).unwrap().verify(&state, &binding),
+            Err(StateError::Foreign)
+        );
         for changed in [format!("{state}-TAMPERED"), state[1..].to_owned(), String::new()] {
             assert_eq!(signer.verify(&changed, &binding), Err(StateError::Foreign), "{changed}");
         }
@@ -128,12 +149,27 @@ mod tests {
 
     #[test]
     fn a_state_expires() {
-        let signer = StateSigner::new().unwrap();
+        let signer = StateSigner::new(None).unwrap();
         let binding = StateBinding::new("a", "tools/call", "{}");
-        let mut payload = [0; PAYLOAD_BYTES];
-        payload[ID_BYTES..].copy_from_slice(&1_u64.to_be_bytes());
-        let tag = signer.mac(&payload, &binding).finalize().into_bytes();
-        let state = BASE64_URL_SAFE_NO_PAD.encode([&payload[..], &tag[..]].concat());
+        let state = signer.sign_until([0; ID_BYTES], &binding, 1);
         assert_eq!(signer.verify(&state, &binding), Err(StateError::Expired));
+    }
+
+    #[test]
+    fn every_replica_verifies_a_state_and_reads_who_keeps_the_request() {
+        let replica = |number| Replica {
+            number: NonZeroU16::new(number).unwrap(),
+            keys: SigningKeys::new([[7; 32]]).unwrap(),
+            endpoint: "".into(),
+        };
+        let (one, other) = (replica(31746), replica(2));
+        let (one, other) = (StateSigner::new(Some(&one)), StateSigner::new(Some(&other)));
+        let binding = StateBinding::new("a", "tools/call", "{}");
+        let state = one.unwrap().sign([3; ID_BYTES], &binding, LASTS);
+        assert_eq!(named_replica(&state).map(NonZeroU16::get), Some(31746));
+        assert_eq!(other.unwrap().verify(&state, &binding), Ok([3; ID_BYTES]));
+        let alone = StateSigner::new(None).unwrap();
+        assert_eq!(named_replica(&alone.sign([3; ID_BYTES], &binding, LASTS)), None);
+        assert_eq!(named_replica("no state"), None);
     }
 }

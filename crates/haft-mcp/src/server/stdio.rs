@@ -52,7 +52,7 @@ pub async fn stdio(
     let connection = Connection {
         changes: service.changes(),
         principal: Principal::new(options.principal.as_str()),
-        handler: RequestHandler::new(service, KeptBytes::default()),
+        handler: RequestHandler::new(service, KeptBytes::default(), None),
         options,
         id: new_client_id(),
         client: None,

@@ -2,6 +2,7 @@
 //! questions, and may cancel them. A task belongs to the key that started it; to every other key it does not exist.
 
 use std::collections::{HashMap, HashSet};
+use std::num::NonZeroU16;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -36,7 +37,7 @@ const RESULT_BYTES_MAX: usize = 64 * 1024 * 1024;
 const RESULT_BYTES_OF_ONE_MAX: usize = RESULT_BYTES_MAX / 2;
 /// Largest number of questions of one task.
 const QUESTIONS_MAX: usize = 64;
-/// The randomness of an id. It cannot be guessed.
+/// The randomness of an id. It cannot be guessed. Where there are replicas, the number of the owner follows.
 const ID_BYTES: usize = 24;
 
 /// The tasks of all clients.
@@ -44,6 +45,8 @@ pub(super) struct Tasks {
     entries: Mutex<HashMap<String, Task>>,
     tracker: TaskTracker,
     kept_bytes: KeptBytes,
+    /// Named by the ids of tasks.
+    replica: Option<NonZeroU16>,
 }
 
 struct Task {
@@ -84,8 +87,9 @@ struct UpdateParams {
 }
 
 impl Tasks {
-    pub(super) fn new(kept_bytes: KeptBytes) -> Arc<Self> {
-        Arc::new(Self { entries: Mutex::default(), tracker: TaskTracker::new(), kept_bytes })
+    pub(super) fn new(kept_bytes: KeptBytes, replica: Option<NonZeroU16>) -> Arc<Self> {
+        let tracker = TaskTracker::new();
+        Arc::new(Self { entries: Mutex::default(), tracker, kept_bytes, replica })
     }
 
     /// Continues the work as a task, and returns its handle. Returns the work if there is no room for another task.
@@ -95,7 +99,9 @@ impl Tasks {
         if getrandom::fill(&mut id).is_err() {
             return Err(work);
         }
-        let id = BASE64_URL_SAFE_NO_PAD.encode(id);
+        let owner = self.replica.map(|replica| replica.get().to_be_bytes());
+        let id = BASE64_URL_SAFE_NO_PAD
+            .encode([&id[..], owner.as_ref().map_or(&[], |it| &it[..])].concat());
         let mut entries = self.lock();
         let of_one = entries.values().filter(|it| it.principal == work.principal).count();
         if entries.len() >= TASKS_MAX || of_one >= TASKS_OF_ONE_MAX {
@@ -267,6 +273,13 @@ async fn run(tasks: &Weak<Tasks>, id: &str, mut work: Work) -> Answer {
             },
         }
     }
+}
+
+/// The replica that the id of a task names.
+pub(super) fn named_replica(id: &str) -> Option<NonZeroU16> {
+    let bytes = BASE64_URL_SAFE_NO_PAD.decode(id).ok()?;
+    let number = bytes.get(ID_BYTES..)?.try_into().ok()?;
+    NonZeroU16::new(u16::from_be_bytes(number))
 }
 
 /// The task of this id, if it is this key's own. The refusal is the same for an id that never was.

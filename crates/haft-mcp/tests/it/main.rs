@@ -13,6 +13,7 @@ mod http;
 mod http_client;
 mod pipes;
 mod remote;
+mod replicas;
 mod sessions;
 mod sse;
 mod support;

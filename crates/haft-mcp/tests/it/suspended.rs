@@ -7,7 +7,7 @@ use haft_mcp::RpcError;
 use haft_mcp::oauth::BoxFuture;
 use haft_mcp::server::{
     About, Change, ClientRequest, EndpointOptions, HttpEndpoint, ParamHeaders, Peer, Principal,
-    ReplyBody, Service, Subscription,
+    ReplyBody, Routing, Service, Subscription,
 };
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -110,7 +110,10 @@ impl Setup {
             .into_iter()
             .map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value)))
             .collect();
-        let reply = self.endpoint.post(principal, &headers, message.to_string().as_bytes()).await;
+        let reply = self
+            .endpoint
+            .post(principal, &headers, message.to_string().as_bytes(), Routing::Owner)
+            .await;
         let ReplyBody::Json(text) = reply.body else { panic!("not a JSON answer") };
         serde_json::from_str(&text).unwrap()
     }

@@ -8,7 +8,7 @@ use haft_mcp::RpcError;
 use haft_mcp::oauth::BoxFuture;
 use haft_mcp::server::{
     About, Change, ClientRequest, EndpointOptions, HttpEndpoint, ParamHeaders, Peer, Principal,
-    ReplyBody, Service, Subscription,
+    ReplyBody, Routing, Service, Subscription,
 };
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -129,7 +129,8 @@ impl Setup {
                 Some((key.parse().unwrap(), HeaderValue::from_str(value?).unwrap()))
             })
             .collect();
-        let reply = self.endpoint.post(who, &headers, message.to_string().as_bytes()).await;
+        let reply =
+            self.endpoint.post(who, &headers, message.to_string().as_bytes(), Routing::Owner).await;
         let ReplyBody::Json(text) = reply.body else { panic!("not a JSON answer") };
         text
     }

@@ -93,7 +93,7 @@ pub(crate) async fn run(server: Server) -> Result<(), Failure> {
             let settings = ListenerSettings::new("127.0.0.1:0".parse()?);
             let listener = Listener::bind(settings, &keys).await?;
             announce(listener.local_addr(), key.expose())?;
-            let service = Service::new(live, keys, telemetry);
+            let service = Service::new(live, keys, telemetry, None);
             let service = api::http_service(&service, &GuardSettings::default(), None);
             listener.serve(service, CancellationToken::new()).await;
             Ok(())

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::Service;
 use crate::audit::{AuditAction, AuditOutcome, AuditResult, unreadable};
-use crate::keys::{KeyEntry, chain};
+use crate::keys::chain;
 use crate::serve::{Caller, Connection, Problem};
 
 /// The name of the item that a handler created, if its path does not have it.
@@ -182,10 +182,8 @@ async fn entry(
 }
 
 async fn key(service: &Service, name: &str) -> Result<Option<Value>, String> {
-    let (file, name) = (service.keys.file().clone(), name.to_owned());
-    let listed = tokio::task::spawn_blocking(move || file.list()).await;
-    let listed = listed.map_err(|error| error.to_string())?.map_err(|error| chain(&error))?;
-    Ok(listed.iter().find(|key| key.name == name).map(KeyEntry::shown))
+    let listed = service.keys.store().list().await.map_err(|error| chain(&error))?;
+    Ok(listed.iter().find(|key| key.entry.name == name).map(|key| key.entry.shown()))
 }
 
 /// The name of what a request created.

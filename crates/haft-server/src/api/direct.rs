@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Service, calls};
+use super::{Service, calls, revision};
 use crate::gateway::Mount;
 use crate::serve::{DirectEndpoints, DirectRequest, Problem, Response};
 
@@ -16,6 +16,13 @@ impl DirectCalls {
     pub(super) fn new(service: Arc<Service>, gateway: Option<Mount>) -> Self {
         Self { service, gateway }
     }
+
+    async fn call(&self, request: DirectRequest) -> Result<Response, Problem> {
+        match &self.gateway {
+            Some(gateway) if Mount::answers(request.uri.path()) => gateway.post(request).await,
+            Some(_) | None => calls::call_direct(&self.service, request).await,
+        }
+    }
 }
 
 impl DirectEndpoints for DirectCalls {
@@ -24,9 +31,13 @@ impl DirectEndpoints for DirectCalls {
     }
 
     async fn answer(&self, request: DirectRequest) -> Result<Response, Problem> {
-        match &self.gateway {
-            Some(gateway) if Mount::answers(request.uri.path()) => gateway.post(request).await,
-            Some(_) | None => calls::call_direct(&self.service, request).await,
+        if self.service.peers.is_none() {
+            return self.call(request).await;
         }
+        let live = &self.service.live;
+        revision::wait(live, &request.headers).await;
+        let mut response = self.call(request).await?;
+        revision::stamp(live, response.headers_mut());
+        Ok(response)
     }
 }

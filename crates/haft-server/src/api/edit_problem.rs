@@ -17,6 +17,8 @@ use crate::serve::{FieldProblem, Problem};
 const BUSY_FOR: Duration = Duration::from_secs(1);
 /// When to come again where the server ends.
 const AWAY_FOR: Duration = Duration::from_secs(5);
+/// When to come again where the database cannot be used.
+pub(in crate::api) const DATABASE_FOR: Duration = Duration::from_secs(5);
 
 /// The operating system's errors for a full disk or an exhausted quota.
 const NO_ROOM: [&str; 2] = ["os error 28", "os error 122"];
@@ -67,7 +69,7 @@ impl From<RegistryEditError> for Problem {
 }
 
 /// Adds `Retry-After`.
-pub(super) fn come_again(problem: Problem, after: Duration) -> Problem {
+pub(in crate::api) fn come_again(problem: Problem, after: Duration) -> Problem {
     problem.header(RETRY_AFTER, HeaderValue::from(after.as_secs()))
 }
 
@@ -99,6 +101,12 @@ fn store(error: &StoreError, text: String) -> Problem {
             Problem::new(StatusCode::INSUFFICIENT_STORAGE, "NoRoom", title, text)
         }
         StoreError::Conflict => come_again(Problem::unavailable(text), BUSY_FOR),
+        StoreError::Unavailable { .. } => come_again(Problem::unavailable(text), DATABASE_FOR),
+        StoreError::Unknown { .. } => {
+            let title = "It is not known whether the change was written";
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            come_again(Problem::new(status, "OutcomeUnknown", title, text), DATABASE_FOR)
+        }
         StoreError::Read { .. } | StoreError::Write { .. } => Problem::unavailable(text),
     }
 }
@@ -149,6 +157,11 @@ mod tests {
             (write("No space left on device (os error 28)"), 507),
             (write("Permission denied (os error 13)"), 503),
             (RegistryEditError::Store(StoreError::Conflict), 503),
+            (
+                RegistryEditError::Store(StoreError::Unavailable { cause: name(), remedy: name() }),
+                503,
+            ),
+            (RegistryEditError::Store(StoreError::Unknown { cause: name() }), 503),
             (RegistryEditError::Busy, 503),
             (RegistryEditError::Stopping, 503),
         ];

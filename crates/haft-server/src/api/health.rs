@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -9,6 +10,7 @@ use axum::{Extension, Json};
 use haft::config::choices::{OnLogFailure, Start};
 use haft::record::LogHealth;
 use haft::{ServerInfo, ServerState};
+use haft_postgres::DatabaseHealth;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -17,6 +19,8 @@ use utoipa_axum::routes;
 use super::{Routes, Service};
 use crate::serve::Caller;
 
+/// A problem of shipping the log is reported after this time; shorter ones end without help.
+const SHIP_PROBLEM_AFTER: Duration = Duration::from_secs(5);
 /// The length of a reason.
 const REASON_BYTES_MAX: usize = 160;
 
@@ -53,6 +57,8 @@ enum ReadyStatus {
     Starting,
     /// Calls are taken, and something does not work.
     Degraded,
+    /// The service ends. Calls are taken for `api.drain_delay`; send them elsewhere.
+    Draining,
     /// No call is taken.
     Unready,
 }
@@ -60,7 +66,7 @@ enum ReadyStatus {
 /// One thing that does not work.
 #[derive(Debug, Serialize, ToSchema)]
 struct Reason {
-    /// The part: `log`, `configuration`, `keys`, `server:NAME`.
+    /// The part: `log`, `configuration`, `keys`, `shared` (the database), `server:NAME`.
     what: String,
     /// Why.
     why: String,
@@ -82,7 +88,7 @@ async fn healthz() -> Json<Alive> {
     get, path = "/readyz", operation_id = "get_readiness", tag = "health",
     responses(
         (status = 200, description = "Calls are taken.", body = Readiness),
-        (status = 503, description = "No call is taken, or the service is starting: some servers have not been tried yet.", body = Readiness),
+        (status = 503, description = "No call is taken, or the service is starting (some servers have not been tried yet) or ending.", body = Readiness),
     )
 )]
 async fn readyz(
@@ -97,7 +103,9 @@ async fn readyz(
     }
     let status = match readiness.status {
         ReadyStatus::Ready | ReadyStatus::Degraded => StatusCode::OK,
-        ReadyStatus::Starting | ReadyStatus::Unready => StatusCode::SERVICE_UNAVAILABLE,
+        ReadyStatus::Starting | ReadyStatus::Draining | ReadyStatus::Unready => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
     };
     (status, Json(readiness))
 }
@@ -111,6 +119,20 @@ fn readiness(service: &Service) -> Readiness {
     }
     if let Some(trouble) = service.keys.last_error() {
         note("keys".to_owned(), trouble);
+    }
+    if let Some(database) = &service.shared {
+        let DatabaseHealth { age, problem, lost_commits } = database.health();
+        if let Some((problem, _)) = problem {
+            let age = age.as_secs();
+            note("shared".to_owned(), format!("last confirmed {age} s ago: {problem}"));
+        }
+        if lost_commits {
+            let why = "the database lost commits within the last hour, as in a failover";
+            note("shared".to_owned(), why.to_owned());
+        }
+    }
+    if let Some(problem) = not_shipped(service) {
+        note("log".to_owned(), format!("entries wait on the disk: {problem}"));
     }
     let servers = runtime.servers();
     let is_starting = service.is_starting(&servers);
@@ -134,7 +156,8 @@ fn readiness(service: &Service) -> Readiness {
         }
     }
     let log = runtime.log_health();
-    let takes_calls = log.as_ref().is_none_or(LogHealth::is_working) || !needs_log(service);
+    let is_logged = log.as_ref().is_none_or(LogHealth::is_working) || !needs_log(service);
+    let takes_calls = is_logged && service.keys.stale_for().is_none();
     match log {
         Some(LogHealth::Failing { problem, .. }) => note("log".to_owned(), problem.problem()),
         Some(LogHealth::Working { low_space: Some(low_space), .. }) => {
@@ -144,11 +167,18 @@ fn readiness(service: &Service) -> Readiness {
     }
     let status = match (takes_calls, reasons.is_empty()) {
         (false, _) => ReadyStatus::Unready,
+        (true, _) if service.is_draining.load(Ordering::Relaxed) => ReadyStatus::Draining,
         (true, _) if is_starting => ReadyStatus::Starting,
         (true, true) => ReadyStatus::Ready,
         (true, false) => ReadyStatus::Degraded,
     };
     Readiness { status, reasons: Some(reasons) }
+}
+
+/// The problem of shipping the log, if it lasts.
+fn not_shipped(service: &Service) -> Option<String> {
+    let problem = service.log.as_ref()?.status()?.problem?;
+    (problem.since.elapsed() >= SHIP_PROBLEM_AFTER).then_some(problem.text)
 }
 
 impl Service {

@@ -14,6 +14,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::audited::StateAfter;
+use super::gather::{Gather, Gathered, Identified, Listed};
 use super::schemas::InboxItemSchema;
 use super::{Routes, Service, inbox_events};
 use crate::serve::{AdminOnly, Caller, FieldProblem, Json, Path, Problem};
@@ -31,7 +32,17 @@ pub(super) fn routes() -> Routes {
 pub(super) struct OpenItems {
     /// The oldest first.
     #[schema(value_type = Vec<InboxItemSchema>)]
-    pub(super) items: Vec<InboxItem>,
+    pub(super) items: Vec<Listed<InboxItem>>,
+    /// Numbers of the replicas that did not answer within a second. Their questions are missing here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub(super) replicas_missing: Vec<u16>,
+}
+
+impl Identified for InboxItem {
+    fn id(&self) -> &str {
+        &self.id
+    }
 }
 
 /// An answer, or that there will be none.
@@ -72,15 +83,20 @@ fn some<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::
 /// Lists the questions that wait for a person.
 ///
 /// An admin key sees all of them, an approve key those of its own calls and all requests for approval, a call key those
-/// of its own calls.
+/// of its own calls. Where the service has several replicas, the list is of all of them.
 #[utoipa::path(
     get, path = "/api/v1/inbox", operation_id = "list_questions", tag = "inbox",
     responses((status = 200, description = "The open questions, the oldest first.", body = OpenItems))
 )]
-async fn list(State(service): State<Arc<Service>>, caller: Caller) -> JsonAnswer<OpenItems> {
-    let mut items = service.live.runtime().inbox().open();
-    items.retain(|item| caller.may_see_question(item));
-    JsonAnswer(OpenItems { items })
+async fn list(
+    State(service): State<Arc<Service>>,
+    caller: Caller,
+    gather: Gather,
+) -> JsonAnswer<OpenItems> {
+    let mut own = service.live.runtime().inbox().open();
+    own.retain(|item| caller.may_see_question(item));
+    let Gathered { items, replicas_missing } = gather.list("items", own).await;
+    JsonAnswer(OpenItems { items, replicas_missing })
 }
 
 /// Shows one question that waits for a person.

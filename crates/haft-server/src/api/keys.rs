@@ -17,8 +17,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::audited::CreatedName;
+use super::edit_problem::{DATABASE_FOR, come_again};
 use super::{Routes, Service};
-use crate::keys::{self, Key, KeyEntry, KeyError, KeyFile, Scope, chain, patterns, texts};
+use crate::keys::{self, Key, KeyEntry, KeyError, Scope, StoredKey, chain, patterns, texts};
 use crate::serve::{Json, Path, Problem};
 
 pub(super) fn routes() -> Routes {
@@ -189,19 +190,14 @@ impl CreatedKey {
     )
 )]
 async fn list(State(service): State<Arc<Service>>) -> Result<JsonAnswer<KeyList>, Problem> {
-    let listed = with_file(&service, |file| {
-        let keys = file.list()?;
-        let used = file.last_used(&keys);
-        Ok((keys, used))
-    });
-    let (keys, used) = listed.await?;
-    let keys = keys.into_iter().zip(used).map(|(key, used)| KeySummary {
+    let keys = service.keys.store().list().await.map_err(|error| problem(&error))?;
+    let keys = keys.into_iter().map(|StoredKey { entry: key, last_used }| KeySummary {
         limits: KeyLimits::of(&key),
         name: key.name,
         scope: key.scope.word(),
         profile: key.profile,
         created: key.created.to_string(),
-        last_used: used.map(|at| at.to_string()),
+        last_used: last_used.map(|at| at.to_string()),
     });
     Ok(JsonAnswer(KeyList { keys: keys.collect() }))
 }
@@ -239,7 +235,9 @@ async fn create(
     let expires = duration("expires", expires.as_deref())?;
     let log_quota = log_quota.as_deref().map(LogQuota::parse).transpose().map_err(invalid)?;
     let new = keys::NewKey { name, scope, profile, expires, limits, lists, log_quota };
-    let (key, entry) = with_file(&service, move |file| file.create_with(new)).await?;
+    let created = service.keys.store().create(new).await;
+    let (key, entry) = created.map_err(|error| problem(&error))?;
+    refresh(&service).await;
     let created = Extension(CreatedName(entry.name.clone()));
     Ok((StatusCode::CREATED, created, JsonAnswer(CreatedKey::new(&key, entry))))
 }
@@ -264,8 +262,9 @@ async fn rotate(
 ) -> Result<JsonAnswer<CreatedKey>, Problem> {
     let overlap = duration("overlap", overlap.as_deref())?.unwrap_or_default();
     let expires = duration("expires", expires.as_deref())?;
-    let rotated = with_file(&service, move |file| file.rotate(&name, overlap, expires));
-    let (key, entry) = rotated.await?;
+    let rotated = service.keys.store().rotate(&name, overlap, expires).await;
+    let (key, entry) = rotated.map_err(|error| problem(&error))?;
+    refresh(&service).await;
     Ok(JsonAnswer(CreatedKey::new(&key, entry)))
 }
 
@@ -283,7 +282,8 @@ async fn revoke(
     State(service): State<Arc<Service>>,
     Path(name): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    with_file(&service, move |file| file.revoke(&name)).await?;
+    service.keys.store().revoke(&name).await.map_err(|error| problem(&error))?;
+    refresh(&service).await;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -317,14 +317,11 @@ fn duration(field: &str, text: Option<&str>) -> Result<Option<Duration>, Problem
     })
 }
 
-/// Reads or changes the file of the keys, on a thread that may wait for it.
-async fn with_file<T: Send + 'static>(
-    service: &Service,
-    work: impl FnOnce(&KeyFile) -> Result<T, KeyError> + Send + 'static,
-) -> Result<T, Problem> {
-    let file = service.keys.file().clone();
-    let done = tokio::task::spawn_blocking(move || work(&file)).await;
-    done.map_err(|error| Problem::unavailable(error.to_string()))?.map_err(|error| problem(&error))
+/// Lets this replica use a change at once. If that fails, it has the change within a second.
+async fn refresh(service: &Service) {
+    if let Err(error) = service.keys.refresh_shared().await {
+        tracing::warn!(%error, "a change of the keys is not used yet");
+    }
 }
 
 fn problem(error: &KeyError) -> Problem {
@@ -337,6 +334,12 @@ fn problem(error: &KeyError) -> Problem {
         | KeyError::Invalid { .. }
         | KeyError::Exposed { .. }
         | KeyError::Random(_) => Problem::unavailable(text),
+        KeyError::Unavailable { .. } => come_again(Problem::unavailable(text), DATABASE_FOR),
+        KeyError::OutcomeUnknown { .. } => {
+            let title = "It is not known whether the change was written";
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            come_again(Problem::new(status, "OutcomeUnknown", title, text), DATABASE_FOR)
+        }
     };
     let remedy = match error {
         KeyError::Unknown { nearest: None, .. } => "`GET /api/v1/keys` lists every key".to_owned(),

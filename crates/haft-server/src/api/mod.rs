@@ -14,20 +14,25 @@ mod document;
 mod edit_problem;
 mod entry;
 mod failure_problem;
+mod gather;
 mod health;
 mod inbox;
 mod inbox_events;
+mod inbox_merged;
 mod index;
 mod keys;
 mod lock;
 mod log;
 mod metrics;
+mod owner;
 mod precondition;
 mod profiles;
 mod prompts;
 mod registry_entry;
 mod remedy;
+mod replicas;
 mod resources;
+mod revision;
 mod running;
 mod runs;
 mod schemas;
@@ -49,6 +54,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn_with_state;
 use axum::routing::get;
 use haft::live::Live;
+use haft_postgres::Database;
 use jiff::Timestamp;
 use utoipa_axum::router::OpenApiRouter;
 
@@ -57,7 +63,10 @@ use crate::console;
 use crate::gateway::Mount;
 use crate::keys::Keyring;
 use crate::runs::Runs;
-use crate::serve::{BodyLimits, Caller, CheckedService, GuardSettings, HttpService, Sessions};
+use crate::serve::{
+    BodyLimits, Caller, CheckedService, GuardSettings, HttpService, Peers, Sessions,
+};
+pub use crate::shared_log::SharedLog;
 use crate::sign_ins::SignIns;
 use crate::telemetry::Telemetry;
 pub use direct::DirectCalls;
@@ -79,19 +88,44 @@ pub struct Service {
     pub sign_ins: Arc<SignIns>,
     /// The log of admin actions.
     pub audit: Arc<AuditLog>,
+    /// The database that it shares with other replicas.
+    pub shared: Option<Database>,
+    /// The execution log of all replicas.
+    pub log: Option<SharedLog>,
+    /// The other replicas, if the service has several.
+    pub peers: Option<Peers>,
     /// Since when it serves.
     pub started: Timestamp,
     /// True once every eager server has been tried.
     has_started: AtomicBool,
+    /// True after SIGTERM: no new request should come here.
+    pub(crate) is_draining: AtomicBool,
 }
 
 impl Service {
     /// A service for a toolbox whose calls `telemetry` observes.
-    pub fn new(live: Live, keys: Arc<Keyring>, telemetry: Arc<Telemetry>) -> Arc<Self> {
-        let runs = Runs::default();
+    pub fn new(
+        live: Live,
+        keys: Arc<Keyring>,
+        telemetry: Arc<Telemetry>,
+        shared: Option<Database>,
+    ) -> Arc<Self> {
+        Self::of_replica(live, keys, telemetry, shared, None)
+    }
+
+    /// The same as one of several replicas, which reach each other.
+    pub fn of_replica(
+        live: Live,
+        keys: Arc<Keyring>,
+        telemetry: Arc<Telemetry>,
+        shared: Option<Database>,
+        peers: Option<Peers>,
+    ) -> Arc<Self> {
+        let runs = Runs::of_replica(peers.as_ref().map(Peers::own).unwrap_or_default());
         let (sessions, sign_ins) = (Arc::default(), Arc::default());
         let (started, has_started) = (Timestamp::now(), AtomicBool::new(false));
         let audit = Arc::new(AuditLog::of(&live.runtime().config()));
+        let log = shared.clone().map(|database| SharedLog::new(database, live.runtime()));
         Arc::new(Self {
             live,
             keys,
@@ -100,8 +134,12 @@ impl Service {
             sessions,
             sign_ins,
             audit,
+            shared,
+            log,
+            peers,
             started,
             has_started,
+            is_draining: AtomicBool::new(false),
         })
     }
 
@@ -170,6 +208,7 @@ pub fn http_service(
         log::routes,
         profiles::routes,
         prompts::routes,
+        replicas::routes,
         resources::routes,
         running::routes,
         runs::routes,
@@ -188,7 +227,14 @@ pub fn http_service(
         let (plain, part) = routes.split_for_parts();
         document.add(&part, who);
         let recorded = from_fn_with_state(Arc::clone(service), audited::record);
-        plain.with_state(Arc::clone(service)).layer(recorded)
+        let plain = plain.with_state(Arc::clone(service)).layer(recorded);
+        match &service.peers {
+            // Around the record: the owner keeps it.
+            Some(peers) => plain
+                .layer(from_fn_with_state(peers.clone(), owner::forward))
+                .layer(from_fn_with_state(service.live.clone(), revision::follow)),
+            None => plain,
+        }
     };
     let reading = plain(reading, Who::Reading);
     let calling = plain(calling, Who::Calling);

@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::gather::{Gather, Gathered, Identified, Listed};
 use super::schemas::RunningCallSchema;
 use super::{Routes, Service};
 use crate::serve::{Caller, Path, Problem};
@@ -25,18 +26,34 @@ pub(super) fn routes() -> Routes {
 struct RunningCalls {
     /// The oldest first.
     #[schema(value_type = Vec<RunningCallSchema>)]
-    calls: Vec<RunningCall>,
+    calls: Vec<Listed<RunningCall>>,
+    /// Numbers of the replicas that did not answer within a second. Their calls are missing here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    replicas_missing: Vec<u16>,
+}
+
+impl Identified for RunningCall {
+    fn id(&self) -> &str {
+        &self.execution_id
+    }
 }
 
 /// Lists the calls in flight.
 ///
-/// An admin key sees all of them, a call key its own.
+/// An admin key sees all of them, a call key its own. Where the service has several replicas, the list is of all of them.
 #[utoipa::path(
     get, path = "/api/v1/calls", operation_id = "list_running_calls", tag = "calls",
     responses((status = 200, description = "The calls in flight, the oldest first.", body = RunningCalls))
 )]
-async fn list(State(service): State<Arc<Service>>, caller: Caller) -> Json<RunningCalls> {
-    Json(RunningCalls { calls: visible(&service, &caller).collect() })
+async fn list(
+    State(service): State<Arc<Service>>,
+    caller: Caller,
+    gather: Gather,
+) -> Json<RunningCalls> {
+    let own = visible(&service, &caller).collect();
+    let Gathered { items, replicas_missing } = gather.list("calls", own).await;
+    Json(RunningCalls { calls: items, replicas_missing })
 }
 
 /// Cancels a call in flight.

@@ -18,6 +18,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::calls::wants_events;
+use super::gather::{Gather, Gathered, Identified, Listed};
 use super::{Routes, Service};
 use crate::keys::Scope;
 use crate::runs::{Run, RunEvent, RunParams, RunSummary, StartRunError};
@@ -65,7 +66,18 @@ struct RunRequest {
 #[derive(Debug, Serialize, ToSchema)]
 struct RunList {
     /// The oldest first.
-    runs: Vec<RunSummary>,
+    #[schema(value_type = Vec<RunSummary>)]
+    runs: Vec<Listed<RunSummary>>,
+    /// Numbers of the replicas that did not answer within a second. Their runs are missing here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    replicas_missing: Vec<u16>,
+}
+
+impl Identified for RunSummary {
+    fn id(&self) -> &str {
+        &self.id
+    }
 }
 
 /// Begins a run of the agent.
@@ -134,15 +146,21 @@ async fn begin(
 
 /// Lists active runs and those that ended recently.
 ///
-/// An admin key sees all of them, a call key its own.
+/// An admin key sees all of them, a call key its own. Where the service has several replicas, the list is of all of them.
 #[utoipa::path(
     get, path = "/api/v1/runs", operation_id = "list_runs", tag = "runs",
     responses((status = 200, description = "The runs, the oldest first.", body = RunList))
 )]
-async fn list(State(service): State<Arc<Service>>, caller: Caller) -> JsonAnswer<RunList> {
+async fn list(
+    State(service): State<Arc<Service>>,
+    caller: Caller,
+    gather: Gather,
+) -> JsonAnswer<RunList> {
     let runs = service.runs.list();
     let visible = runs.iter().filter(|run| caller.may_see(Some(run.owner())));
-    JsonAnswer(RunList { runs: visible.map(|run| run.summary()).collect() })
+    let own = visible.map(|run| run.summary()).collect();
+    let Gathered { items, replicas_missing } = gather.list("runs", own).await;
+    JsonAnswer(RunList { runs: items, replicas_missing })
 }
 
 /// Shows a run, with the questions that wait for a person.

@@ -101,13 +101,15 @@ pub(super) async fn show(
     let Some(info) = info else {
         return Err(unknown(&service, &caller, &name));
     };
-    let tag = tag(&service, &name).await;
+    // One read: an older entry beside a newer tag would let the editor overwrite what it has not seen.
+    let entry = service.live.entry(RegistryDocument::Tools, &name).await.ok().flatten();
+    let (entry, tag) = entry.unzip();
     let mut headers = HeaderMap::new();
     if let Some(tag) = &tag {
         headers.insert(ETAG, etag(tag));
     }
     let mut tool = Tool::new(&service, info, tag.is_some());
-    tool.entry = for_editor(&service.live, RegistryDocument::Tools, &name, &caller).await;
+    tool.entry = entry.and_then(|entry| for_editor(&entry, &caller));
     Ok((headers, JsonAnswer(tool)))
 }
 

@@ -13,11 +13,13 @@ use haft::{AccessLists, Config};
 use serde_json::{Value, json};
 
 use super::{
-    EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, configuration_of_file, load, print_json, profile,
-    said,
+    EXIT_CONFIG, EXIT_CONNECT, EXIT_RUNTIME, Failure, Global, block_on, configuration_of_file,
+    key_store, load, print_json, profile, said,
 };
 use crate::audit::{AuditAction, AuditLog, AuditOutcome, AuditResult, unreadable};
-use crate::keys::{Key, KeyEntry, KeyError, KeyFile, NewKey, Scope, chain, patterns, texts};
+use crate::keys::{
+    Key, KeyEntry, KeyError, KeyFile, KeyStore, NewKey, Scope, chain, patterns, texts,
+};
 use crate::stderr::say;
 use crate::terminal::{self, Paint};
 
@@ -108,39 +110,60 @@ pub(super) fn run(global: &Global, command: &KeysCommand) -> anyhow::Result<Exit
         Some(config) => AuditLog::of(config),
         None => AuditLog::new(folder.join("audit")),
     };
-    let file = KeyFile::new(path);
+    block_on(async {
+        let store: Box<dyn KeyStore> = match &config {
+            Some(config) => key_store::open(config).await?,
+            None => Box::new(KeyFile::new(path)),
+        };
+        change(global, command, config.as_ref(), &*store, (&audit, &folder)).await
+    })
+}
+
+async fn change(
+    global: &Global,
+    command: &KeysCommand,
+    config: Option<&Config>,
+    store: &dyn KeyStore,
+    (audit, folder): (&AuditLog, &Path),
+) -> anyhow::Result<ExitCode> {
     match command {
         KeysCommand::Create(args) => {
             if let Some(profile) = &args.profile {
-                may_bind(global, config.as_ref(), args.scope, profile)?;
+                may_bind(global, config, args.scope, profile)?;
             }
-            audited(&audit, &file, "key.create", &args.name, || create(global, &file, args))?;
-            ignore_in_git(&folder);
+            let create = create(global, store, args);
+            audited(audit, store, "key.create", &args.name, create).await?;
+            if config.is_none_or(|config| config.shared.is_none()) {
+                ignore_in_git(folder);
+            }
         }
-        KeysCommand::List => list(global, &file)?,
+        KeysCommand::List => list(global, store).await?,
         KeysCommand::Rotate { name, overlap, expires } => {
             let overlap = overlap.unwrap_or_default();
-            let rotate = || rotate(global, &file, name, overlap, *expires);
-            audited(&audit, &file, "key.rotate", name, rotate)?;
+            let rotate = rotate(global, store, name, overlap, *expires);
+            audited(audit, store, "key.rotate", name, rotate).await?;
         }
         KeysCommand::Revoke { name } => {
-            audited(&audit, &file, "key.revoke", name, || revoke(global, &file, name))?;
+            audited(audit, store, "key.revoke", name, revoke(global, store, name)).await?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Records a change of a key. Without its beginning in the audit log, nothing is changed.
-fn audited(
+async fn audited(
     audit: &AuditLog,
-    file: &KeyFile,
+    store: &dyn KeyStore,
     action: &str,
     name: &str,
-    work: impl FnOnce() -> anyhow::Result<()>,
+    work: impl Future<Output = anyhow::Result<()>>,
 ) -> anyhow::Result<()> {
     let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
-    let state = || match file.list() {
-        Ok(keys) => keys.iter().find(|key| key.name == name).map(KeyEntry::shown),
+    let state = async || match store.list().await {
+        Ok(keys) => {
+            let key = keys.iter().find(|key| key.entry.name == name);
+            key.map(|key| key.entry.shown())
+        }
         Err(error) => Some(unreadable(chain(&error))),
     };
     let begun = AuditAction {
@@ -148,7 +171,7 @@ fn audited(
         from: "terminal".to_owned(),
         action: action.to_owned(),
         target: Some(name.to_owned()),
-        before: state(),
+        before: state().await,
     };
     let redactor = Redactor::new([]);
     let id = audit.begin(begun, &redactor).map_err(|error| {
@@ -157,9 +180,9 @@ fn audited(
             format!("nothing was changed: the audit log `{dir}` cannot be written: {error}");
         Failure::new(EXIT_RUNTIME, message, "make room or fix its permissions")
     })?;
-    let done = work();
+    let done = work.await;
     let outcome = if done.is_ok() { AuditOutcome::Done } else { AuditOutcome::Failed };
-    let after = done.is_ok().then(state).flatten();
+    let after = if done.is_ok() { state().await } else { None };
     let result = AuditResult { outcome, target: None, after, status: None };
     if let Err(error) = audit.end(&id, result, &redactor) {
         tracing::error!(%error, "the end of the change is not in the audit log");
@@ -190,7 +213,7 @@ fn may_bind(
     }
 }
 
-fn create(global: &Global, file: &KeyFile, args: &CreateArgs) -> anyhow::Result<()> {
+async fn create(global: &Global, store: &dyn KeyStore, args: &CreateArgs) -> anyhow::Result<()> {
     let invalid = |problem: String| Failure::new(EXIT_CONFIG, problem, CREATE_REMEDY);
     let limits = CallLimits::parse(args.rate.as_deref(), args.burst, args.quota.as_deref());
     let log_quota = args.log_quota.as_deref().map(LogQuota::parse).transpose();
@@ -206,31 +229,33 @@ fn create(global: &Global, file: &KeyFile, args: &CreateArgs) -> anyhow::Result<
         },
         log_quota: log_quota.map_err(invalid)?,
     };
-    let (key, entry) = file.create_with(new).map_err(failed)?;
+    let (key, entry) = store.create(new).await.map_err(failed)?;
     if global.json {
-        return print_json(&shown_with_secret(&entry, &key, file));
+        return print_json(&shown_with_secret(&entry, &key, store));
     }
     terminal::line(key.expose());
     let KeyEntry { name, scope, profile, .. } = &entry;
     let bound = profile.as_ref().map(|it| format!(" for the profile `{it}`")).unwrap_or_default();
-    let path = file.path().display();
-    say!("created the {scope} key `{name}`{bound}; it is shown only now, its hash is in {path}");
+    let location = store.location();
+    say!(
+        "created the {scope} key `{name}`{bound}; it is shown only now, its hash is in {location}"
+    );
     say!("send it as `X-API-Key: KEY` or `Authorization: Bearer KEY`");
     Ok(())
 }
 
 const CREATE_REMEDY: &str = "`haft keys create --help` shows examples";
 
-fn rotate(
+async fn rotate(
     global: &Global,
-    file: &KeyFile,
+    store: &dyn KeyStore,
     name: &str,
     overlap: Duration,
     expires: Option<Duration>,
 ) -> anyhow::Result<()> {
-    let (key, entry) = file.rotate(name, overlap, expires).map_err(failed)?;
+    let (key, entry) = store.rotate(name, overlap, expires).await.map_err(failed)?;
     if global.json {
-        return print_json(&shown_with_secret(&entry, &key, file));
+        return print_json(&shown_with_secret(&entry, &key, store));
     }
     terminal::line(key.expose());
     let old = match entry.previous {
@@ -241,16 +266,17 @@ fn rotate(
     Ok(())
 }
 
-fn shown_with_secret(entry: &KeyEntry, key: &Key, file: &KeyFile) -> Value {
+fn shown_with_secret(entry: &KeyEntry, key: &Key, store: &dyn KeyStore) -> Value {
     let mut shown = entry.shown();
     shown["key"] = json!(key.expose());
-    shown["file"] = json!(file.path().display().to_string());
+    shown["file"] = json!(store.location());
     shown
 }
 
-fn list(global: &Global, file: &KeyFile) -> anyhow::Result<()> {
-    let keys = file.list().map_err(failed)?;
-    let used = file.last_used(&keys);
+async fn list(global: &Global, store: &dyn KeyStore) -> anyhow::Result<()> {
+    let stored = store.list().await.map_err(failed)?;
+    let (keys, used): (Vec<KeyEntry>, Vec<_>) =
+        stored.into_iter().map(|key| (key.entry, key.last_used)).unzip();
     if global.json {
         let row = |(key, used): (&KeyEntry, &Option<jiff::Timestamp>)| {
             let mut row = key.shown();
@@ -315,8 +341,8 @@ fn limits(key: &KeyEntry) -> String {
     if parts.is_empty() { "-".to_owned() } else { parts.join(" ") }
 }
 
-fn revoke(global: &Global, file: &KeyFile, name: &str) -> anyhow::Result<()> {
-    let revoked = file.revoke(name).map_err(failed)?;
+async fn revoke(global: &Global, store: &dyn KeyStore, name: &str) -> anyhow::Result<()> {
+    let revoked = store.revoke(name).await.map_err(failed)?;
     if global.json {
         return print_json(&json!({"name": revoked.name, "outcome": "revoked"}));
     }
@@ -324,7 +350,7 @@ fn revoke(global: &Global, file: &KeyFile, name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn failed(error: KeyError) -> anyhow::Error {
+pub(super) fn failed(error: KeyError) -> anyhow::Error {
     let code = match &error {
         KeyError::Name { .. }
         | KeyError::Parts { .. }
@@ -334,7 +360,9 @@ fn failed(error: KeyError) -> anyhow::Error {
         | KeyError::Taken { .. }
         | KeyError::Unknown { .. }
         | KeyError::TooMany
+        | KeyError::OutcomeUnknown { .. }
         | KeyError::Random(_) => EXIT_RUNTIME,
+        KeyError::Unavailable { .. } => EXIT_CONNECT,
     };
     let remedy = error.remedy();
     Failure::new(code, format!("{:#}", anyhow::Error::new(error)), remedy).into()

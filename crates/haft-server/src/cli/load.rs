@@ -7,8 +7,9 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use haft::Config;
+use haft::config::choices::StoreKind;
 use haft::config::model::Origin;
-use haft::config::{BrokenEntries, ConfigError, Dialect, InputRequest, LoadOptions};
+use haft::config::{BrokenEntries, ConfigError, Dialect, InputRequest, LoadOptions, RegistryTexts};
 use parking_lot::Mutex;
 
 use super::{EXIT_CONFIG, Failure, Global, remedy};
@@ -69,9 +70,13 @@ pub(super) fn load_served(global: &Global, files: Vec<PathBuf>) -> anyhow::Resul
     };
     let (config, _) = load_with(global, files.clone(), served)?;
     let dir = config.registry_dir.map(|dir| dir.value);
-    let new_registry = dir.filter(|dir| !dir.join("tools.json").exists());
+    let new_registry = match config.registry_store.value {
+        StoreKind::Files => dir.filter(|dir| !dir.join("tools.json").exists()),
+        // It holds scripts only.
+        StoreKind::Shared => dir.filter(|dir| !dir.exists()),
+    };
     if let Some(dir) = &new_registry {
-        create_registry(dir)?;
+        create_registry(dir, config.registry_store.value)?;
     }
     let (config, options) = load_usable(global, files)?;
     Ok(Served { config, options, new_registry })
@@ -85,13 +90,17 @@ pub(super) struct Served {
     pub(super) new_registry: Option<PathBuf>,
 }
 
-/// Creates a registry without tools and servers.
-fn create_registry(dir: &Path) -> anyhow::Result<()> {
+/// Creates a registry without tools and servers, or the folder for the scripts of a shared one.
+fn create_registry(dir: &Path, store: StoreKind) -> anyhow::Result<()> {
+    let files: &[(&str, &str)] = match store {
+        StoreKind::Files => {
+            &[("tools.json", "{\"tools\": []}\n"), ("mcp.json", "{\"mcp_servers\": {}}\n")]
+        }
+        StoreKind::Shared => &[],
+    };
     let write = || {
         std::fs::create_dir_all(dir)?;
-        for (name, text) in
-            [("tools.json", "{\"tools\": []}\n"), ("mcp.json", "{\"mcp_servers\": {}}\n")]
-        {
+        for (name, text) in files {
             // Private, because what is registered later may hold secrets.
             let mut options = OpenOptions::new();
             let mut file = options.write(true).create_new(true).mode(0o600).open(dir.join(name))?;
@@ -135,6 +144,35 @@ fn load_with(
     let answers = answers.into_inner();
     options.inputs.extend(answers.into_iter().filter_map(|(id, answer)| Some((id, answer?))));
     Ok((config, options))
+}
+
+/// Loads the files of `options` again, with the documents of a registry that is not in files.
+pub(super) fn load_with_registry(
+    options: LoadOptions<'static>,
+    texts: RegistryTexts,
+) -> anyhow::Result<(Config, LoadOptions<'static>)> {
+    let may_miss = options.broken != BrokenEntries::Refuse;
+    let broken = if may_miss { BrokenEntries::Disable } else { BrokenEntries::Refuse };
+    let mut options = LoadOptions { registry: Some(texts), broken, ..options };
+    let config = Config::load(&options).map(remedy::in_warnings).map_err(remedy::in_problems)?;
+    if may_miss {
+        let names = config.misconfigured.iter().map(|server| server.name.clone()).collect();
+        options.broken = BrokenEntries::DisableOnly(names);
+    }
+    Ok((config, options))
+}
+
+/// Checks that the configuration is valid with other documents of its registry.
+pub(super) fn check_with_registry(global: &Global, texts: RegistryTexts) -> anyhow::Result<()> {
+    let options = LoadOptions {
+        registry: Some(texts),
+        format: global.config_format,
+        inputs: global.inputs.iter().cloned().collect(),
+        builtin: true,
+        ..LoadOptions::from_process(files(global)?)
+    };
+    Config::load(&options).map(drop).map_err(remedy::in_problems)?;
+    Ok(())
 }
 
 /// Loads files without questions.

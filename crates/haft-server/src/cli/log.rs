@@ -1,14 +1,15 @@
 //! `haft log`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use haft::record::{Filter, Follow, LoggedCall, read};
-use haft::{Code, Status};
+use haft::{Code, Config, Status};
 use jiff::Timestamp;
 
+use super::log_shared::{self, shared_configuration};
 use super::service::{self, Reply, Request};
 use super::{EXIT_RUNTIME, Failure, Global, configuration, log_output, print_json};
 use crate::stderr::say;
@@ -106,39 +107,74 @@ pub(super) fn run(global: &Global, args: LogArgs) -> anyhow::Result<ExitCode> {
         Some(LogCommand::Show { id, output, filter }) => (id, output, filter),
         None => (None, false, args.filter),
     };
-    let dir = match &args.dir {
-        Some(dir) if !dir.is_dir() => {
-            let message = format!("there is no folder `{}`", dir.display());
-            return Err(Failure::new(EXIT_RUNTIME, message, "fix `--dir`").into());
-        }
-        Some(dir) => dir.clone(),
-        None => match service::ask(global, &Request::Status)? {
-            Some(Reply::Status(status)) => PathBuf::from(status.log_dir),
-            Some(_) | None => configuration(global)?.log.dir.value,
-        },
-    };
     let filter = Filter {
         execution_id: id.clone(),
-        tool: args.tool,
+        tool: args.tool.clone(),
         status: args.status.map(|status| match status {
             StatusArg::Success => Status::Success,
             StatusArg::Error => Status::Error,
         }),
-        session: args.session,
-        server: args.server,
-        caller: args.caller,
+        session: args.session.clone(),
+        server: args.server.clone(),
+        caller: args.caller.clone(),
         code: args.code,
-        text: args.text,
+        text: args.text.clone(),
         since: args.since,
         until: args.until,
         limit: Some(args.limit),
     };
-    let mut following = if args.follow {
-        Some(Follow::new(&dir, filter.clone()).map_err(unreadable)?)
-    } else {
-        None
+    // Files that are named are read as they are.
+    let shared = if args.dir.is_none() { shared_configuration(global) } else { None };
+    let dir = log_dir(global, &args, shared.as_ref())?;
+    let following = args.follow.then(|| Follow::new(&dir, filter.clone())).transpose();
+    let mut following = following.map_err(unreadable)?;
+    let (found, is_complete) = match &shared {
+        Some(config) => (of_all_replicas(config, &filter)?, true),
+        None => of_files(&dir, &filter)?,
     };
-    let mut calls = read(&dir, &filter).map_err(unreadable)?;
+    if let Some(id) = &id {
+        return one(global, id, found.first(), only_output);
+    }
+    print(global, &found, true)?;
+    if found.is_empty() && !is_complete && following.is_none() {
+        // What was asked for may well be in what could not be read.
+        return Ok(ExitCode::from(EXIT_RUNTIME));
+    }
+    if shared.is_some() && following.is_some() {
+        say!("following the calls of this machine; `--follow` does not show other replicas");
+    }
+    while let Some(follow) = &mut following {
+        std::thread::sleep(FOLLOW_EVERY);
+        print(global, &follow.poll().map_err(unreadable)?, false)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The folder of the log files.
+fn log_dir(global: &Global, args: &FilterArgs, shared: Option<&Config>) -> anyhow::Result<PathBuf> {
+    match (&args.dir, shared) {
+        (Some(dir), _) if !dir.is_dir() => {
+            let message = format!("there is no folder `{}`", dir.display());
+            Err(Failure::new(EXIT_RUNTIME, message, "fix `--dir`").into())
+        }
+        (Some(dir), _) => Ok(dir.clone()),
+        (None, Some(config)) => Ok(config.log.dir.value.clone()),
+        (None, None) => match service::ask(global, &Request::Status)? {
+            Some(Reply::Status(status)) => Ok(PathBuf::from(status.log_dir)),
+            Some(_) | None => Ok(configuration(global)?.log.dir.value),
+        },
+    }
+}
+
+fn of_all_replicas(config: &Config, filter: &Filter) -> anyhow::Result<Vec<LoggedCall>> {
+    let (calls, malformed) = log_shared::find(config, filter)?;
+    warn_about_malformed(malformed);
+    Ok(calls)
+}
+
+/// The calls in the files, and true if all files could be read.
+fn of_files(dir: &Path, filter: &Filter) -> anyhow::Result<(Vec<LoggedCall>, bool)> {
+    let mut calls = read(dir, filter).map_err(unreadable)?;
     let mut found = Vec::new();
     let mut is_complete = true;
     for call in calls.by_ref() {
@@ -150,22 +186,14 @@ pub(super) fn run(global: &Global, args: LogArgs) -> anyhow::Result<ExitCode> {
             }
         }
     }
-    if calls.malformed() > 0 {
-        tracing::warn!("{} lines of the log cannot be read and are left out", calls.malformed());
+    warn_about_malformed(calls.malformed());
+    Ok((found, is_complete))
+}
+
+fn warn_about_malformed(lines: u64) {
+    if lines > 0 {
+        tracing::warn!("{lines} lines of the log cannot be read and are left out");
     }
-    if let Some(id) = &id {
-        return one(global, id, found.first(), only_output);
-    }
-    print(global, &found, true)?;
-    if found.is_empty() && !is_complete && following.is_none() {
-        // What was asked for may well be in what could not be read.
-        return Ok(ExitCode::from(EXIT_RUNTIME));
-    }
-    while let Some(follow) = &mut following {
-        std::thread::sleep(FOLLOW_EVERY);
-        print(global, &follow.poll().map_err(unreadable)?, false)?;
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn one(

@@ -17,12 +17,15 @@ mod explain;
 mod import;
 mod init;
 mod install;
+mod key_store;
 mod keys;
 mod learn;
 mod load;
+mod load_shared;
 mod lock;
 mod log;
 mod log_output;
+mod log_shared;
 mod login;
 mod man;
 mod mcp;
@@ -38,6 +41,8 @@ mod serve;
 mod servers;
 mod service;
 mod sessions;
+mod shared;
+mod shared_keys;
 mod status;
 mod toolbox;
 mod tools;
@@ -221,6 +226,9 @@ enum Command {
     /// Create, list, rotate and revoke the keys of the HTTP service
     #[command(subcommand)]
     Keys(keys::KeysCommand),
+    /// Migrate, show, fill and save the database that several replicas share
+    #[command(subcommand)]
+    Shared(shared::SharedCommand),
     /// Show what admins did: changes of tools, servers and keys, approvals, sign-ins
     Audit(audit::AuditArgs),
     /// Explain which rule decided on a call, and by which values
@@ -264,6 +272,7 @@ impl Command {
             Self::Check(_)
             | Self::Config(_)
             | Self::Keys(_)
+            | Self::Shared(_)
             | Self::Audit(_)
             | Self::Why(_)
             | Self::Policy(_)
@@ -343,6 +352,7 @@ fn dispatch(global: &Global, command: Command) -> anyhow::Result<ExitCode> {
         Command::Uninstall(args) => install::uninstall(global, &args),
         Command::Import(args) => import::run(global, &args),
         Command::Keys(command) => keys::run(global, &command),
+        Command::Shared(command) => shared::run(global, &command),
         Command::Audit(args) => audit::run(global, args),
         Command::Why(args) => why::run(global, &args),
         Command::Policy(command) => policy::run(global, &command),
@@ -457,7 +467,8 @@ fn configuration(global: &Global) -> anyhow::Result<Config> {
 
 /// The same, for commands that start the configured programs.
 fn trusted_configuration(global: &Global) -> anyhow::Result<Trusted> {
-    Trusted::require(global, configuration(global)?)
+    let (config, options) = load::load_if_any(global)?;
+    Trusted::require(global, said(load_shared::with_registry(config, options)?.0))
 }
 
 /// The same, for commands that need a file: servers, profiles. Without one there is nothing to do.

@@ -13,8 +13,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::log::unreadable;
-use super::{Global, configuration, count, print_json, why};
-use crate::keys::{KeyEntry, KeyFile};
+use super::{Global, block_on, configuration, count, key_store, print_json, why};
+use crate::keys::KeyEntry;
 use crate::stderr::say;
 use crate::terminal::{self, Paint};
 use crate::timestamp;
@@ -52,10 +52,12 @@ pub(super) fn run(global: &Global, command: &PolicyCommand) -> anyhow::Result<Ex
     let PolicyCommand::Test(args) = command;
     let config = configuration(global)?;
     let dir = why::log_dir(global, args.dir.as_ref())?;
-    let keys = KeyFile::new(config.api.keys_file.value.clone()).list().unwrap_or_else(|error| {
+    let keys = block_on(async { Ok(key_store::open(&config).await?.list().await?) });
+    let keys = keys.unwrap_or_else(|error| {
         tracing::warn!("the scopes of keys are unknown: {error}");
         Vec::new()
     });
+    let keys: Vec<KeyEntry> = keys.into_iter().map(|key| key.entry).collect();
     let keys: HashMap<&str, &KeyEntry> = keys.iter().map(|key| (key.name.as_str(), key)).collect();
     let filter = Filter { since: Some(args.since), ..Filter::default() };
     let mut calls = read(&dir, &filter).map_err(unreadable)?;

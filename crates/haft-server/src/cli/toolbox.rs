@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::trust::Trusted;
-use super::{EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, configuration_of_file};
+use super::{EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, load, load_shared, said};
 use crate::gateway::Hub;
 use crate::progress::Progress;
 use crate::terminal;
@@ -225,7 +225,8 @@ impl Signals {
 
 /// The configuration with only the named servers, or with all of them if none is named.
 pub(super) fn with_servers(global: &Global, names: &[&str]) -> anyhow::Result<Trusted> {
-    let config = configuration_of_file(global)?;
+    let (config, options) = load::load_files(global, load::files(global)?)?;
+    let config = said(load_shared::with_registry(config, options)?.0);
     let known: Vec<&str> = config.servers.iter().map(|server| server.name.as_str()).collect();
     require_names(names, &known)?;
     let mut config = Trusted::require(global, config)?;

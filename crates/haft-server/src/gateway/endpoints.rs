@@ -1,10 +1,11 @@
 //! The addresses of the gateway: one for the whole toolbox, one for each profile. Each has its own sessions.
 
+use std::num::NonZeroU16;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use haft::mcp_server::{EndpointOptions, HeldBytes, HttpEndpoint, KeptBytes};
+use haft::mcp_server::{EndpointOptions, HeldBytes, HttpEndpoint, KeptBytes, Replica, SigningKeys};
 use haft::memory::{MemoryBudget, Owner};
 use haft::{Config, Runtime};
 use parking_lot::{Mutex, MutexGuard};
@@ -25,6 +26,8 @@ pub(super) struct Endpoints {
     changing: Mutex<()>,
     tasks: TaskTracker,
     following: CancellationToken,
+    /// This replica and the keys of all, if the service has several.
+    replica: Option<(NonZeroU16, SigningKeys)>,
 }
 
 #[derive(Clone)]
@@ -72,7 +75,11 @@ struct SessionLimits {
 
 impl Endpoints {
     /// Needs a tokio runtime around it.
-    pub(super) fn new(runtime: Runtime, hub: Hub) -> Arc<Self> {
+    pub(super) fn new(
+        runtime: Runtime,
+        hub: Hub,
+        replica: Option<(NonZeroU16, SigningKeys)>,
+    ) -> Arc<Self> {
         let following = CancellationToken::new();
         let changes = runtime.changes();
         let endpoints = Arc::new(Self {
@@ -82,6 +89,7 @@ impl Endpoints {
             changing: Mutex::default(),
             tasks: TaskTracker::new(),
             following: following.clone(),
+            replica,
         });
         let work = follow(Arc::downgrade(&endpoints), changes);
         endpoints.tasks.spawn(async move {
@@ -119,12 +127,21 @@ impl Endpoints {
         let made_for = SessionLimits::of(&config);
         let view = View::new(&self.runtime, profile).limited_to(&caller.lists);
         let gateway = Gateway::new(self.runtime.clone(), view, &self.hub, &self.tasks);
-        let endpoint = HttpEndpoint::new(gateway, made_for.options(self.runtime.memory()));
+        let options = EndpointOptions {
+            replica: self.replica(profile),
+            ..made_for.options(self.runtime.memory())
+        };
+        let endpoint = HttpEndpoint::new(gateway, options);
         let profile = profile.map(ToOwned::to_owned);
         let key = ListedKey::of(caller);
         all.push(Open { profile, key, endpoint: Arc::clone(&endpoint), made_for });
         self.open.store(Arc::new(all));
         Ok(endpoint)
+    }
+
+    fn replica(&self, profile: Option<&str>) -> Option<Replica> {
+        let (number, keys) = self.replica.clone()?;
+        Some(Replica { number, keys, endpoint: profile.unwrap_or_default().into() })
     }
 
     /// Ends the endpoints whose profiles or keys are gone or whose sessions have other limits now, and returns the others. What

@@ -1,41 +1,67 @@
 //! The endpoints `/mcp` and `/mcp/{profile}` of the HTTP service.
 
 use std::convert::Infallible;
+use std::num::NonZeroU16;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::response::Response as RoutedResponse;
 use axum::routing::post;
 use axum::{Extension, Router};
 use futures_util::StreamExt as _;
-use haft::Runtime;
-use haft::mcp_server::{HttpEndpoint, Principal, Reply, ReplyBody, ReplyEvents};
+use haft::mcp_server::{
+    HttpEndpoint, Principal, Reply, ReplyBody, ReplyEvents, Routing, SigningKeys,
+};
+use haft::{ReplicaNumber, Runtime};
 
 use super::Hub;
 use super::endpoints::Endpoints;
 use crate::serve::{
-    BODY_COPIES, Caller, DirectRequest, EndsByItself, Problem, Response, ResponseBody, read_body,
-    read_bytes, require_json,
+    BODY_COPIES, Caller, DirectRequest, EndsByItself, Gone, PeerRequest, Peers, Problem, Response,
+    ResponseBody, is_forwarded, read_body, read_bytes, require_json,
 };
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 /// Room for the headers of an answer. hyper uses it again for the headers of the next request.
 const HEADERS: usize = 14;
 
+/// The longest response of another replica to a request that concerns all of them. It has a status alone.
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+/// The answer of other replicas to a request.
+enum Elsewhere {
+    /// None of them answers it: the reply is this one's.
+    No(Reply),
+    /// Its owner answers it.
+    Answered(Response),
+    /// Its owner is gone.
+    Gone,
+}
+
 /// The endpoints of the gateway.
 #[derive(Clone)]
 pub struct Mount {
     endpoints: Arc<Endpoints>,
+    /// The other replicas, if the service has several.
+    peers: Option<Peers>,
 }
 
 impl Mount {
     /// Serves a toolbox with its current configuration. `hub` receives its servers' messages. Needs a tokio runtime
     /// around it.
     pub fn new(runtime: Runtime, hub: Hub) -> Self {
-        Self { endpoints: Endpoints::new(runtime, hub) }
+        Self { endpoints: Endpoints::new(runtime, hub, None), peers: None }
+    }
+
+    /// The same as one of several replicas. Clients may send each request to another one; the keys are those of all.
+    pub fn of_replica(runtime: Runtime, hub: Hub, peers: Peers, keys: SigningKeys) -> Self {
+        let number = NonZeroU16::new(peers.own().get());
+        let replica = number.map(|number| (number, keys));
+        Self { endpoints: Endpoints::new(runtime, hub, replica), peers: Some(peers) }
     }
 
     /// The routes, for callers of tools. Each request needs the extension [`Caller`]; one without it is refused. In a
@@ -64,7 +90,54 @@ impl Mount {
         require_json(&headers)?;
         let endpoint = self.endpoint(&caller, &uri)?;
         let body = read_bytes(&headers, body, memory.as_ref(), BODY_COPIES).await?;
-        Ok(respond(endpoint.post(&principal(&caller), &headers, &body).await))
+        Ok(self.answer_post(&endpoint, &caller, &uri, &headers, body).await)
+    }
+
+    async fn answer_post(
+        &self,
+        endpoint: &HttpEndpoint,
+        caller: &Caller,
+        uri: &Uri,
+        headers: &HeaderMap,
+        body: Bytes,
+    ) -> Response {
+        let (from, routing) = (principal(caller), self.routing(headers));
+        let reply = endpoint.post(&from, headers, &body, routing).await;
+        let request = || PeerRequest::new(Method::POST, uri, headers, body.clone());
+        match self.elsewhere(reply, routing, request).await {
+            Elsewhere::No(reply) => respond(reply),
+            // The stream of a call, which ends by itself: no other one is forwarded here.
+            Elsewhere::Answered(response) => ending(response),
+            Elsewhere::Gone => respond(endpoint.post(&from, headers, &body, Routing::Here).await),
+        }
+    }
+
+    /// Where a request may be answered: one that another replica forwarded, here.
+    fn routing(&self, headers: &HeaderMap) -> Routing {
+        if self.peers.is_none() || is_forwarded(headers) { Routing::Here } else { Routing::Owner }
+    }
+
+    /// Sends a request to the replica, or to all replicas, that `reply` names.
+    async fn elsewhere(
+        &self,
+        reply: Reply,
+        routing: Routing,
+        request: impl FnOnce() -> PeerRequest,
+    ) -> Elsewhere {
+        let Some(peers) = &self.peers else { return Elsewhere::No(reply) };
+        if let ReplyBody::ForwardTo(owner) = reply.body {
+            let (owner, request) = (ReplicaNumber::new(owner.get()), request());
+            return match peers.forward(owner, &request).await {
+                Ok(response) => Elsewhere::Answered(response),
+                Err(Gone) => Elsewhere::Gone,
+            };
+        }
+        if reply.is_for_all && routing == Routing::Owner {
+            let request = request();
+            // Whatever the others answer, this replica has done its part.
+            drop(peers.gather(&request, ANSWER_BYTES_MAX).await);
+        }
+        Elsewhere::No(reply)
     }
 
     /// Ends every session.
@@ -84,9 +157,11 @@ async fn message(
     request: Request,
 ) -> Result<RoutedResponse, Problem> {
     require_json(request.headers())?;
-    let endpoint = mount.endpoint(&caller, request.uri())?;
+    let uri = request.uri().clone();
+    let endpoint = mount.endpoint(&caller, &uri)?;
     let (headers, body) = read_body(request).await?;
-    Ok(routed(endpoint.post(&principal(&caller), &headers, &body).await))
+    let response = mount.answer_post(&endpoint, &caller, &uri, &headers, body).await;
+    Ok(response.map(ResponseBody::into_routed))
 }
 
 async fn events(
@@ -94,8 +169,16 @@ async fn events(
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> Result<RoutedResponse, Problem> {
-    let endpoint = mount.endpoint(&caller, request.uri())?;
-    Ok(routed(endpoint.get(&principal(&caller), request.headers())))
+    let (Parts { method, uri, headers, .. }, _) = request.into_parts();
+    let endpoint = mount.endpoint(&caller, &uri)?;
+    let (from, routing) = (principal(&caller), mount.routing(&headers));
+    let reply = endpoint.get(&from, &headers, routing);
+    let request = || PeerRequest::new(method, &uri, &headers, Bytes::new());
+    Ok(match mount.elsewhere(reply, routing, request).await {
+        Elsewhere::No(reply) => routed(reply),
+        Elsewhere::Answered(response) => response.map(ResponseBody::into_routed),
+        Elsewhere::Gone => routed(endpoint.get(&from, &headers, Routing::Here)),
+    })
 }
 
 async fn end(
@@ -103,8 +186,17 @@ async fn end(
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> Result<RoutedResponse, Problem> {
-    let endpoint = mount.endpoint(&caller, request.uri())?;
-    Ok(routed(endpoint.delete(&principal(&caller), request.headers())))
+    let (Parts { method, uri, headers, .. }, _) = request.into_parts();
+    let endpoint = mount.endpoint(&caller, &uri)?;
+    let (from, routing) = (principal(&caller), mount.routing(&headers));
+    let reply = endpoint.delete(&from, &headers);
+    let request = || PeerRequest::new(method, &uri, &headers, Bytes::new());
+    // Each replica ends its own copy, so nothing is answered elsewhere.
+    Ok(match mount.elsewhere(reply, routing, request).await {
+        Elsewhere::No(reply) => routed(reply),
+        Elsewhere::Answered(response) => response.map(ResponseBody::into_routed),
+        Elsewhere::Gone => routed(endpoint.delete(&from, &headers)),
+    })
 }
 
 fn routed(reply: Reply) -> RoutedResponse {
@@ -119,7 +211,7 @@ fn principal(caller: &Caller) -> Principal {
 }
 
 fn respond(reply: Reply) -> Response {
-    let Reply { status, session, body } = reply;
+    let Reply { status, session, body, is_for_all: _ } = reply;
     let mut headers = HeaderMap::with_capacity(HEADERS);
     let (body, ends_by_itself) = match body {
         ReplyBody::Empty => (Bytes::new().into(), false),
@@ -129,6 +221,8 @@ fn respond(reply: Reply) -> Response {
         }
         ReplyBody::Notifications(events) => (stream(&mut headers, events), false),
         ReplyBody::Response(events) => (stream(&mut headers, events), true),
+        // Answered here if its owner is gone, so no such reply is left.
+        ReplyBody::ForwardTo(_) => (Bytes::new().into(), false),
     };
     if status == StatusCode::METHOD_NOT_ALLOWED {
         headers.insert(ALLOW, HeaderValue::from_static("POST"));
@@ -139,9 +233,12 @@ fn respond(reply: Reply) -> Response {
     let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = headers;
-    if ends_by_itself {
-        response.extensions_mut().insert(EndsByItself);
-    }
+    if ends_by_itself { ending(response) } else { response }
+}
+
+/// Marks a response whose stream ends by itself.
+fn ending(mut response: Response) -> Response {
+    response.extensions_mut().insert(EndsByItself);
     response
 }
 

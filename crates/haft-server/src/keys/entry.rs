@@ -10,7 +10,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::key::{KeyDigest, Scope};
+use super::error::KeyError;
+use super::key::{Key, KeyDigest, Scope};
 
 /// Longest name of a key.
 pub(super) const NAME_CHARS_MAX: usize = 64;
@@ -86,10 +87,32 @@ impl NewKey {
         }
     }
 
-    /// Checks that its parts fit together.
-    pub(super) fn check(&self) -> Result<(), String> {
-        let is_limited = !self.limits.is_empty() || self.log_quota.is_some();
-        check_parts(self.scope, self.profile.as_deref(), is_limited, &self.lists)
+    /// Makes the key with a new secret, if the parts fit together.
+    pub(super) fn into_key(self) -> Result<(Key, KeyEntry), KeyError> {
+        let Self { name, scope, profile, expires, limits, lists, log_quota } = self;
+        if !is_name(&name) {
+            return Err(KeyError::Name { name });
+        }
+        let is_limited = !limits.is_empty() || log_quota.is_some();
+        check_parts(scope, profile.as_deref(), is_limited, &lists)
+            .map_err(|problem| KeyError::Parts { problem })?;
+        let key = Key::random(scope).map_err(KeyError::Random)?;
+        let digest = key.digest();
+        let entry = KeyEntry {
+            name,
+            scope,
+            profile,
+            digest,
+            // Whole seconds are precise enough for the creation time of a key.
+            created: after(Duration::ZERO),
+            id: digest.short(),
+            expires: expires.map(after),
+            limits,
+            lists,
+            log_quota,
+            previous: None,
+        };
+        Ok((key, entry))
     }
 }
 
@@ -115,6 +138,23 @@ impl KeyEntry {
             shown[key] = value;
         }
         shown
+    }
+
+    /// The key with a new secret. The current one works for `overlap` more.
+    pub(super) fn rotated(
+        &self,
+        overlap: Duration,
+        expires: Option<Duration>,
+    ) -> Result<(Key, Self), KeyError> {
+        let key = Key::random(self.scope).map_err(KeyError::Random)?;
+        let previous = PreviousSecret { digest: self.digest, until: after(overlap) };
+        let rotated = Self {
+            previous: (!overlap.is_zero()).then_some(previous),
+            digest: key.digest(),
+            expires: expires.map(after).or(self.expires),
+            ..self.clone()
+        };
+        Ok((key, rotated))
     }
 
     /// The part of the key that the library enforces.

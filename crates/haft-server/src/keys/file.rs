@@ -10,7 +10,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::entry::{KeyEntry, NAME_CHARS_MAX, NewKey, PreviousSecret, RawKey, after, is_name};
+use super::entry::{KeyEntry, NewKey, RawKey};
+use super::error::KeyError;
 use super::key::{Key, Scope};
 use super::used;
 
@@ -26,95 +27,6 @@ const VERSION: u32 = 1;
 #[derive(Debug, Clone)]
 pub struct KeyFile {
     path: PathBuf,
-}
-
-/// Errors of the key file.
-#[derive(Debug, thiserror::Error)]
-pub enum KeyError {
-    /// The file, its folder or its lock cannot be used.
-    #[error("cannot {action} `{}`", path.display())]
-    Io {
-        /// The attempted operation.
-        action: &'static str,
-        /// With what.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The file is not what `haft keys` writes.
-    #[error("`{}` is not a valid file of keys: {problem}", path.display())]
-    Invalid {
-        /// The file.
-        path: PathBuf,
-        /// The problem.
-        problem: String,
-    },
-    /// Others than the owner may write the file.
-    #[error("`{}` may be written by others than its owner", path.display())]
-    Exposed {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A name that no key may have.
-    #[error("`{name}` is not a valid key name")]
-    Name {
-        /// The name.
-        name: String,
-    },
-    /// Parts of a new key that do not fit together.
-    #[error("{problem}")]
-    Parts {
-        /// The problem.
-        problem: String,
-    },
-    /// The name is taken.
-    #[error("there is a key named `{name}` already")]
-    Taken {
-        /// The name.
-        name: String,
-    },
-    /// No key has this name.
-    #[error("no key is named `{name}`")]
-    Unknown {
-        /// The name.
-        name: String,
-        /// One that is nearly the same.
-        nearest: Option<String>,
-    },
-    /// There are as many keys as there may be.
-    #[error("there are {KEYS_MAX} keys already")]
-    TooMany,
-    /// The system gives no random numbers.
-    #[error("the system gives no random numbers: {0}")]
-    Random(getrandom::Error),
-}
-
-impl KeyError {
-    /// The next step for the caller.
-    pub fn remedy(&self) -> String {
-        match self {
-            Self::Io { path, .. } => {
-                format!("make sure that `{}` can be read and written", path.display())
-            }
-            Self::Invalid { path, .. } => format!(
-                "fix `{0}`, or delete it and create the keys again with `haft keys create`",
-                path.display()
-            ),
-            Self::Exposed { path } => format!("run `chmod 600 {}`", path.display()),
-            Self::Name { .. } => format!(
-                "use 1 to {NAME_CHARS_MAX} of the characters A-Z a-z 0-9 . _ - and begin with a \
-                 letter or digit"
-            ),
-            Self::Parts { .. } => "leave out one of the options".to_owned(),
-            Self::Taken { .. } => {
-                "choose another name; both keys work until you revoke one".to_owned()
-            }
-            Self::Unknown { nearest: Some(nearest), .. } => format!("did you mean `{nearest}`?"),
-            Self::Unknown { nearest: None, .. } => "`haft keys list` shows every key".to_owned(),
-            Self::TooMany => "revoke some with `haft keys revoke NAME`".to_owned(),
-            Self::Random(_) => "try again".to_owned(),
-        }
-    }
 }
 
 impl KeyFile {
@@ -145,35 +57,15 @@ impl KeyFile {
 
     /// Creates a key with limits. Only the caller gets its secret.
     pub fn create_with(&self, new: NewKey) -> Result<(Key, KeyEntry), KeyError> {
-        if !is_name(&new.name) {
-            return Err(KeyError::Name { name: new.name });
-        }
-        new.check().map_err(|problem| KeyError::Parts { problem })?;
-        let NewKey { name, scope, profile, expires, limits, lists, log_quota } = new;
+        let (key, entry) = new.into_key()?;
         let _lock = self.lock()?;
         let mut keys = self.list()?;
-        if keys.iter().any(|key| key.name == name) {
-            return Err(KeyError::Taken { name });
+        if keys.iter().any(|key| key.name == entry.name) {
+            return Err(KeyError::Taken { name: entry.name });
         }
         if keys.len() >= KEYS_MAX {
             return Err(KeyError::TooMany);
         }
-        let key = Key::random(scope).map_err(KeyError::Random)?;
-        let digest = key.digest();
-        let entry = KeyEntry {
-            name,
-            scope,
-            profile,
-            digest,
-            // Whole seconds are precise enough for the creation time of a key.
-            created: after(Duration::ZERO),
-            id: digest.short(),
-            expires: expires.map(after),
-            limits,
-            lists,
-            log_quota,
-            previous: None,
-        };
         keys.push(entry.clone());
         self.write(&keys)?;
         Ok((key, entry))
@@ -190,13 +82,8 @@ impl KeyFile {
         let _lock = self.lock()?;
         let mut keys = self.list()?;
         let place = position(&keys, name)?;
-        let entry = &mut keys[place];
-        let key = Key::random(entry.scope).map_err(KeyError::Random)?;
-        let previous = PreviousSecret { digest: entry.digest, until: after(overlap) };
-        entry.previous = (!overlap.is_zero()).then_some(previous);
-        entry.digest = key.digest();
-        entry.expires = expires.map(after).or(entry.expires);
-        let rotated = entry.clone();
+        let (key, rotated) = keys[place].rotated(overlap, expires)?;
+        keys[place] = rotated.clone();
         self.write(&keys)?;
         Ok((key, rotated))
     }
@@ -350,8 +237,6 @@ fn parse(bytes: &[u8]) -> Result<Vec<KeyEntry>, String> {
 }
 
 fn position(keys: &[KeyEntry], name: &str) -> Result<usize, KeyError> {
-    keys.iter().position(|key| key.name == name).ok_or_else(|| {
-        let nearest = haft_text::nearest(name, keys.iter().map(|key| key.name.as_str()));
-        KeyError::Unknown { name: name.to_owned(), nearest: nearest.map(str::to_owned) }
-    })
+    let found = keys.iter().position(|key| key.name == name);
+    found.ok_or_else(|| KeyError::unknown(name, keys.iter().map(|key| key.name.as_str())))
 }

@@ -90,6 +90,14 @@ impl HeldKeys {
     }
 }
 
+impl HeldKeys {
+    /// Returns true if they are these keys.
+    pub(super) fn is_of(&self, keys: &[KeyEntry]) -> bool {
+        let current = self.secrets.iter().filter(|held| held.digest == held.key.digest);
+        current.map(|held| &*held.key).eq(keys)
+    }
+}
+
 impl Held {
     fn new(
         key: &Arc<KeyEntry>,

@@ -13,10 +13,13 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use super::entry::KeyEntry;
-use super::file::{KeyError, KeyFile};
+use super::error::KeyError;
+use super::file::KeyFile;
+use super::freshness::KeySource;
 use super::held::{Held, HeldKeys, Holder, KEY_MARK, is_over};
 use super::key::KeyDigest;
-use super::used::{self, Notes};
+use super::store::KeyStore;
+use super::used::Notes;
 
 /// Largest age of the server's copy of the file when a request comes.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -26,8 +29,8 @@ const NOTE_EVERY: Duration = Duration::from_mins(1);
 /// The keys as they are now.
 #[derive(Debug)]
 pub struct Keyring {
-    file: KeyFile,
-    keys: ArcSwap<HeldKeys>,
+    pub(super) source: KeySource,
+    pub(super) keys: ArcSwap<HeldKeys>,
     /// Cancelled as soon as requests need a key.
     open: Arc<CancellationToken>,
     /// True if there has been a key since the start. Never reset: deleting the file or revoking the last key must not
@@ -60,7 +63,7 @@ struct Looked {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Found {
+pub(super) enum Found {
     Nothing,
     Bytes(Vec<u8>),
     Unreadable(String),
@@ -76,19 +79,29 @@ impl Keyring {
             }
             None => (Found::Nothing, Vec::new()),
         };
-        Ok(Self {
-            file,
-            is_closed: AtomicBool::new(!keys.is_empty()),
+        let is_closed = !keys.is_empty();
+        Ok(Self::new(KeySource::File(file), keys, content, is_closed))
+    }
+
+    pub(super) fn new(
+        source: KeySource,
+        keys: Vec<KeyEntry>,
+        content: Found,
+        is_closed: bool,
+    ) -> Self {
+        Self {
+            source,
+            is_closed: AtomicBool::new(is_closed),
             keys: ArcSwap::from_pointee(HeldKeys::new(keys, &HeldKeys::default())),
             open: Arc::default(),
             looked: Mutex::new(Looked { at: Instant::now(), content, last_error: None }),
             replaced: AtomicU64::new(0),
-        })
+        }
     }
 
-    /// The file that the keys are read from.
-    pub fn file(&self) -> &KeyFile {
-        &self.file
+    /// The storage of the keys.
+    pub fn store(&self) -> &dyn KeyStore {
+        self.source.store()
     }
 
     /// Returns true if requests need a key: there is one, or there was one since the start.
@@ -106,7 +119,10 @@ impl Keyring {
     /// The error of the last read, while the previous keys stay in use.
     pub fn last_error(&self) -> Option<String> {
         self.refresh();
-        self.looked.lock().last_error.clone()
+        match &self.source {
+            KeySource::File(_) => self.looked.lock().last_error.clone(),
+            KeySource::Shared(shared) => shared.problem(),
+        }
     }
 
     /// Returns the holder of a key. Takes as long for a wrong key as for a right one.
@@ -166,7 +182,7 @@ impl Keyring {
     }
 
     /// Ends what secrets hold open whose time is over.
-    fn end_expired(&self) {
+    pub(super) fn end_expired(&self) {
         for held in self.keys.load().secrets.iter().filter(|held| held.holder.is_expired()) {
             if !held.holder.ended.is_cancelled() {
                 tracing::info!(key = &*held.holder.name, "a key expired");
@@ -183,6 +199,9 @@ impl Keyring {
     /// Looks at the file now and then until `stop`, so that what a key holds open ends with it, also where no
     /// request comes.
     pub async fn follow(self: Arc<Self>, stop: CancellationToken) {
+        if let KeySource::Shared(shared) = &self.source {
+            return self.follow_shared(shared, stop).await;
+        }
         let mut due = interval(LOOK_EVERY);
         due.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while stop.run_until_cancelled(due.tick()).await.is_some() {
@@ -202,10 +221,7 @@ impl Keyring {
                 () = stop.cancelled() => true,
                 _ = due.tick() => false,
             };
-            let ring = Arc::clone(&self);
-            // Writing waits for the disk and for `haft keys`, which no other request should.
-            let written = tokio::task::spawn_blocking(move || ring.write_use()).await;
-            if let Ok(Err(error)) = written {
+            if let Err(error) = self.write_use().await {
                 tracing::warn!("the last use of keys is not written down: {error}");
             }
             if is_last {
@@ -214,7 +230,7 @@ impl Keyring {
         }
     }
 
-    fn write_use(&self) -> Result<(), KeyError> {
+    async fn write_use(&self) -> Result<(), KeyError> {
         let held = self.keys.load_full();
         let held = &held.secrets;
         let uses = held.iter().filter_map(|held| Some((held, held.holder.last_use.unwritten()?)));
@@ -231,7 +247,7 @@ impl Keyring {
         }
         let keys: Vec<KeyEntry> = held.iter().map(|held| KeyEntry::clone(&held.key)).collect();
         // After a failure the next attempt has them too.
-        used::add(&self.file, &notes, &keys)?;
+        self.store().note_use(notes.into_iter().collect(), keys).await?;
         for (held, at) in uses {
             held.holder.last_use.written.store(at, Ordering::Relaxed);
         }
@@ -245,14 +261,15 @@ impl Keyring {
     }
 
     fn look_if_older_than(&self, age: Duration) {
+        let KeySource::File(file) = &self.source else { return };
         let Some(mut looked) = self.looked.try_lock() else { return };
         if looked.at.elapsed() < age {
             return;
         }
-        let (content, keys) = match self.file.read() {
+        let (content, keys) = match file.read() {
             Ok(None) => (Found::Nothing, Ok(Vec::new())),
             Ok(Some(bytes)) => {
-                let keys = self.file.parse(&bytes);
+                let keys = file.parse(&bytes);
                 (Found::Bytes(bytes), keys)
             }
             Err(error) => (Found::Unreadable(chain(&error)), Err(error)),
@@ -277,10 +294,11 @@ impl Keyring {
         }
     }
 
-    fn publish(&self, keys: Vec<KeyEntry>) {
+    pub(super) fn publish(&self, keys: Vec<KeyEntry>) {
         if keys.is_empty() && self.is_closed.load(Ordering::Acquire) {
+            let until = if self.is_shared() { "" } else { ", or the server restarts" };
             tracing::warn!(
-                "there is no key any more: every request is refused until there is one, or the server restarts"
+                "there is no key any more: every request is refused until there is one{until}"
             );
         }
         let is_closing = !keys.is_empty();

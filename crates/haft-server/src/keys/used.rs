@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::entry::KeyEntry;
-use super::file::{KeyError, KeyFile, replace};
+use super::error::KeyError;
+use super::file::{KeyFile, replace};
 use super::key::KeyDigest;
 
 /// The last use of keys, by their hash, so that a new key does not inherit from an old one of its name.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use haft::human_input::CloseReason;
-use haft::{AccessLists, Runtime, ToolFailure};
+use haft::{AccessLists, ReplicaNumber, Runtime, ToolFailure};
 use haft_agent::model::{self, ModelError, ModelFailure};
 use haft_agent::{
     Agent, AgentEvent, AgentSettings, Conversation, SessionStore, SessionStoreError, Turn,
@@ -46,6 +46,8 @@ pub struct Runs {
     quota: PerKeyQuota<Arc<str>>,
     tasks: TaskTracker,
     stop: CancellationToken,
+    /// Named by the ids of runs.
+    replica: ReplicaNumber,
 }
 
 /// Parameters of a run.
@@ -139,16 +141,22 @@ fn began(session: &str) -> Option<Timestamp> {
 
 impl Default for Runs {
     fn default() -> Self {
+        Self::of_replica(ReplicaNumber::ALONE)
+    }
+}
+
+impl Runs {
+    /// The runs of one of several replicas of a service: their ids carry its number.
+    pub fn of_replica(replica: ReplicaNumber) -> Self {
         Self {
             known: Mutex::default(),
             quota: PerKeyQuota::of(RUNNING_MAX),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
+            replica,
         }
     }
-}
 
-impl Runs {
     /// Starts a run in the background.
     pub async fn begin(
         &self,
@@ -185,7 +193,8 @@ impl Runs {
             Some(id) => store.resume_where(id, |owner| params.owns(id, owner))?,
             None => store.begin(agent.model().name(), &params.owner),
         };
-        let run = self.enter(Run::new(conversation.id(), &params, agent.model().name()))?;
+        let run =
+            self.enter(Run::new(self.replica, conversation.id(), &params, agent.model().name()))?;
         let (task, stop) = (Arc::clone(&run), self.stop.clone());
         let said = said.content;
         self.tasks.spawn(async move { go(task, permit, agent, conversation, said, stop).await });
@@ -384,7 +393,9 @@ mod tests {
             max_steps: None,
             approved: false,
         };
-        let run = runs.enter(Run::new(conversation.id(), &params, "crashing")).unwrap();
+        let run = runs
+            .enter(Run::new(ReplicaNumber::ALONE, conversation.id(), &params, "crashing"))
+            .unwrap();
         let permit = runs.quota.take(caller).unwrap();
         let stop = CancellationToken::new();
         go(Arc::clone(&run), permit, agent, conversation, vec![haft::Content::text("?")], stop)

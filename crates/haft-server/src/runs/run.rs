@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use haft::ReplicaNumber;
 use haft::human_input::{CloseReason, InboxItem};
 use haft_agent::model::{ModelError, Usage};
 use haft_agent::{AgentEvent, Turn, TurnEnd};
@@ -103,9 +104,14 @@ pub struct RunSummary {
 }
 
 impl Run {
-    pub(super) fn new(session: &str, params: &RunParams, model: &str) -> Self {
+    pub(super) fn new(
+        replica: ReplicaNumber,
+        session: &str,
+        params: &RunParams,
+        model: &str,
+    ) -> Self {
         Self {
-            id: uuid::Uuid::now_v7().to_string(),
+            id: replica.new_id().to_string(),
             session: session.to_owned(),
             caller: Arc::clone(&params.caller),
             owner: Arc::clone(&params.owner),

@@ -2,38 +2,35 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{FromRequestParts, Request as RoutedRequest};
-use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::http::header::WWW_AUTHENTICATE;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
+use axum::http::{HeaderValue, Method, Request};
 use axum::middleware::Next;
 use axum::response::Response as RoutedResponse;
 use haft::AccessLists;
 use haft::config::choices::Approvals;
 use haft::human_input::{InboxItem, ItemKind};
 use jiff::Timestamp;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::failures::Failures;
+use super::identification::{
+    Attempt, Presented, READINESS_PATH, Refusal, is_open, presented, retry_later,
+};
 use super::listener::{Connection, ListenError};
 use super::problem::Problem;
 use super::sessions::Sessions;
 use crate::keys::{Holder, Keyring, OWNER_MARK, Scope};
 
-/// Paths that answer without a key: neither whether the service is alive nor what it can do is a secret, and a
-/// browser that reads about it cannot send a key.
-const OPEN_PATHS: [&str; 5] =
-    ["/", "/healthz", "/api/docs", "/api/openapi.json", "/oauth/callback"];
-/// The files of the web console.
-const OPEN_FOLDER: &str = "/assets/";
-/// Answers without a key as well, with more details for a caller that has one.
-pub(super) const READINESS_PATH: &str = "/readyz";
-
 /// The execution log.
 const LOG_PATH: &str = "/api/v1/log";
 
-const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+/// The longest wait for the keys of a database, for a key that may be new.
+const REFRESH_MAX: Duration = Duration::from_secs(2);
 
 /// The caller's name while there are no keys.
 const LOCAL: &str = "local";
@@ -210,7 +207,8 @@ pub(crate) fn name_of(owner: &str) -> &str {
 
 /// Returns true if the server may listen here: beyond this machine only with a key.
 pub fn may_listen(address: SocketAddr, keys: &Keyring) -> Result<(), ListenError> {
-    if address.ip().to_canonical().is_loopback() || !keys.is_empty() {
+    // Shared keys are always needed, also while there is none.
+    if address.ip().to_canonical().is_loopback() || keys.is_shared() || !keys.is_empty() {
         return Ok(());
     }
     Err(ListenError::NoKey { address })
@@ -234,15 +232,43 @@ impl Access {
         Self { sessions: Some(sessions), ..self }
     }
 
+    /// Makes sure that the keys are current enough to decide by, for a path that needs one.
+    pub(super) async fn ensure_current(&self, is_open: bool) -> Result<(), Problem> {
+        if is_open {
+            return Ok(());
+        }
+        self.keys.ensure_current().await.map_err(|age| {
+            let age = age.as_secs();
+            let detail =
+                format!("the database with the keys does not respond: they are {age} s old");
+            retry_later(Problem::unavailable(detail))
+                .remedy("see that PostgreSQL can be reached; `shared.stale_max` limits the age")
+        })
+    }
+
+    /// Reads the keys of a database again, for a key that may be new. An unknown key cannot be refused for good while
+    /// they cannot be read.
+    pub(super) async fn refresh(&self) -> Result<(), Problem> {
+        let refreshed = timeout(REFRESH_MAX, self.keys.refresh_shared()).await;
+        if let Ok(Ok(())) = refreshed {
+            return Ok(());
+        }
+        let detail =
+            "the key is not known here yet, and the database with the keys does not respond";
+        Err(retry_later(Problem::unavailable(detail))
+            .remedy("retry; keys that were used here before still work"))
+    }
+
     /// Returns the caller of a request. `None`: the path answers without one.
     pub(super) fn identify<B>(
         &self,
         request: &Request<B>,
         connection: &Connection,
-    ) -> Result<Option<Caller>, Problem> {
+        attempt: Attempt,
+    ) -> Result<Option<Caller>, Refusal> {
         let path = request.uri().path();
         let presented = presented(request.headers());
-        if OPEN_PATHS.contains(&path) || path.starts_with(OPEN_FOLDER) {
+        if is_open(path) {
             // A key is not needed here, and still proves the connection.
             if let Presented::Key(key) = &presented
                 && self.keys.verify_known(key).is_some()
@@ -251,7 +277,7 @@ impl Access {
             }
             return Ok(None);
         }
-        let caller = self.caller(request, connection, &presented);
+        let caller = self.caller(request, connection, &presented, attempt);
         if let Ok(caller) = &caller {
             if caller.is_local() {
                 connection.standing.let_in();
@@ -263,6 +289,7 @@ impl Access {
             return caller.map(Some);
         }
         match caller {
+            Ok(_) if self.keys.stale_for().is_some() => Ok(None),
             Ok(caller) if caller.profile.is_none() && caller.lists.is_whole() => Ok(Some(caller)),
             // A probe with an outdated key must not fail: it reads what a request without a key reads.
             Ok(_) | Err(_) => Ok(None),
@@ -274,7 +301,8 @@ impl Access {
         request: &Request<B>,
         connection: &Connection,
         presented: &Presented<'_>,
-    ) -> Result<Caller, Problem> {
+        attempt: Attempt,
+    ) -> Result<Caller, Refusal> {
         if !self.keys.is_closed() {
             // The first key may be new.
             let holder = match presented {
@@ -307,7 +335,8 @@ impl Access {
                 return Err(Problem::unauthorized(detail)
                     .remedy(
                         "send a key as `X-API-Key` or `Authorization: Bearer`; `haft keys create` makes one",
-                    ));
+                    )
+                    .into());
             }
             Presented::Unclear(detail) => {
                 self.count_failure(peer)?;
@@ -315,23 +344,32 @@ impl Access {
             }
             Presented::Key(key) => {
                 if let Some(holder) = self.keys.verify_on(&connection.presented, key) {
+                    if attempt == Attempt::AfterRefresh {
+                        self.failures.forgive(peer);
+                    }
                     return Ok(Caller::holder(&holder));
                 }
                 if let Some(expired) = self.keys.expired(key) {
-                    return Err(refused_expired(&expired));
+                    return Err(refused_expired(&expired).into());
                 }
-                // Counted before the file is read: wrong keys must not cause reads without limit.
-                self.count_failure(peer)?;
+                // Counted before the keys are read: wrong keys must not cause reads without limit.
+                if attempt == Attempt::First {
+                    self.count_failure(peer)?;
+                }
                 if let Some(holder) = self.keys.verify_new(key) {
                     self.failures.forgive(peer);
                     return Ok(Caller::holder(&holder));
+                }
+                if attempt == Attempt::First && self.keys.is_shared() {
+                    return Err(Refusal::MayBeNew);
                 }
                 "the key is not known here"
             }
         };
         tracing::warn!(%peer, "refused a request: {detail}");
         Err(Problem::unauthorized(detail)
-            .remedy("`haft keys list` shows which keys there are, `haft keys create` makes one"))
+            .remedy("`haft keys list` shows which keys there are, `haft keys create` makes one")
+            .into())
     }
 
     /// Counts a wrong key. Known keys are never counted, so one client cannot lock out another one.
@@ -349,37 +387,6 @@ fn refused_expired(holder: &Holder) -> Problem {
     tracing::warn!(key = &*holder.name, "refused a request: the key expired{since}");
     Problem::unauthorized(format!("`{}` expired{since}", holder.name))
         .remedy("`haft keys rotate NAME --expires 30d` gives it a new secret")
-}
-
-enum Presented<'a> {
-    Nothing,
-    Key(&'a str),
-    Unclear(&'static str),
-}
-
-/// The key of a request, from either header. Two that differ are refused: which of them counts is
-/// something a proxy may see differently.
-fn presented(headers: &HeaderMap) -> Presented<'_> {
-    let mut found = None;
-    for value in headers.get_all(API_KEY) {
-        let Ok(key) = value.to_str() else {
-            return Presented::Unclear("`X-API-Key` cannot be read");
-        };
-        if found.replace(key).is_some_and(|other| other != key) {
-            return Presented::Unclear("the request has several keys");
-        }
-    }
-    for value in headers.get_all(AUTHORIZATION) {
-        let parts = value.to_str().ok().and_then(|value| value.split_once(' '));
-        let bearer = parts.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-        let Some(key) = bearer.map(|(_, key)| key.trim()) else {
-            return Presented::Unclear("`Authorization` is not `Bearer KEY`");
-        };
-        if found.replace(key).is_some_and(|other| other != key) {
-            return Presented::Unclear("the request has several keys");
-        }
-    }
-    found.map_or(Presented::Nothing, Presented::Key)
 }
 
 /// In front of what only an admin may.

@@ -1,6 +1,7 @@
 //! The paths that a restricted key may use.
 
-use super::access::{Caller, READINESS_PATH};
+use super::access::Caller;
+use super::identification::READINESS_PATH;
 use super::problem::Problem;
 use crate::keys::Scope;
 

@@ -19,6 +19,7 @@ use super::activity::RequestBody;
 use super::body::{Response, routed};
 use super::direct::{DirectEndpoints, DirectRequest, RouterOnly};
 use super::guard::Guard;
+use super::identification::{Attempt, Refusal, answers_without_keys};
 use super::listener::{Connection, end_stream};
 use super::memory::{RequestMemory, ResponseMemory};
 use super::problem::{DOCS_LINK, Problem, long_name};
@@ -70,7 +71,15 @@ impl<D: DirectEndpoints> CheckedService<D> {
         id: &RequestId,
     ) -> Result<Response, Problem> {
         let Checks { access, memory, .. } = &self.checks;
-        let Some(caller) = access.identify(&request, connection)? else {
+        access.ensure_current(answers_without_keys(request.uri().path())).await?;
+        let identified = match access.identify(&request, connection, Attempt::First) {
+            Err(Refusal::MayBeNew) => {
+                access.refresh().await?;
+                access.identify(&request, connection, Attempt::AfterRefresh)
+            }
+            identified => identified,
+        };
+        let Some(caller) = identified? else {
             return Box::pin(self.route(connection, request, id, None, None)).await;
         };
         let path = request.uri().path();

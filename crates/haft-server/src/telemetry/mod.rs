@@ -11,10 +11,11 @@ use std::sync::Arc;
 use haft::config::service::TelemetryConfig;
 use haft::live::Live;
 use haft::{CallSummary, Runtime, TraceContext};
+use haft_postgres::DatabaseHealth;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use metrics::METRICS_CONTENT_TYPE;
 use metrics::Metrics;
+pub(crate) use metrics::{METRICS_CONTENT_TYPE, shipping_report};
 use series::Series;
 use traces::Traces;
 pub use traces::TracesError;
@@ -57,9 +58,9 @@ impl Telemetry {
         }
     }
 
-    /// Counters and the current state of the toolbox, as a page for Prometheus.
-    pub fn report(&self, live: &Live) -> String {
-        self.metrics.report(live, self.traces.as_ref().map(Traces::counts))
+    /// Counters and the current state of the toolbox and of its database, as a page for Prometheus.
+    pub fn report(&self, live: &Live, shared: Option<&DatabaseHealth>) -> String {
+        self.metrics.report(live, self.traces.as_ref().map(Traces::counts), shared)
     }
 
     /// The last hour in steps, for charts.

@@ -47,7 +47,7 @@ impl Inside {
         let settings = ListenerSettings::new("127.0.0.1:0".parse().unwrap());
         let listener = Listener::bind(settings, &keys).await.unwrap();
         let url = format!("http://{}", listener.local_addr());
-        let service = Service::new(live.clone(), keys, Arc::clone(&telemetry));
+        let service = Service::new(live.clone(), keys, Arc::clone(&telemetry), None);
         let stop = CancellationToken::new();
         let gateway = Mount::new(live.runtime().clone(), Hub::default());
         let service = api::http_service(&service, &GuardSettings::default(), Some(gateway));

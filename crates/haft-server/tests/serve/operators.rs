@@ -35,6 +35,27 @@ async fn ready(served: &Served) {
     tokio::time::timeout(DEADLINE, waiting).await.expect("the service is ready");
 }
 
+/// After SIGTERM, `/readyz` answers 503 for `api.drain_delay` while requests are still served. A second signal ends
+/// the delay.
+#[tokio::test]
+async fn a_draining_service_takes_requests_and_is_not_ready() {
+    let config = "api: {drain_delay: 10m}\nbuiltin: {enabled: true}\n";
+    let mut served = Served::open(Workspace::with(&[("haft.yaml", config)]));
+    ready(&served).await;
+    served.terminate();
+    let draining = async {
+        while served.get("/readyz").await.status == 200 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, draining).await.expect("the service drains");
+    let readiness = served.get("/readyz").await;
+    assert_eq!((readiness.status, readiness.json()["status"].as_str()), (503, Some("draining")));
+    assert_eq!(served.get("/api/v1/tools").await.status, 200);
+    served.terminate();
+    assert_eq!(served.ended().code, 0);
+}
+
 /// The service is starting until each server was tried once. A search names the servers it could not include.
 #[tokio::test]
 async fn readiness_waits_until_each_server_was_tried() {

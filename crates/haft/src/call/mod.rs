@@ -41,6 +41,7 @@ use crate::outputs::OutputStore;
 use crate::policy::{Admitted, Permission, Policy};
 use crate::record::Clock;
 use crate::registry::ActiveTool;
+use crate::replica_number::ReplicaNumber;
 use crate::session::Sessions;
 use crate::tool::BoxFuture;
 use crate::tool_filter::ToolFilter;
@@ -78,6 +79,8 @@ pub(crate) struct Calls {
     observer: Option<Observer>,
     /// Rates and quotas.
     limits: Arc<LimitTable>,
+    /// Named by the ids of calls.
+    replica: ReplicaNumber,
 }
 
 /// Provides the toolbox in use, and makes it grow.
@@ -108,6 +111,7 @@ impl Calls {
         clock: Arc<dyn Clock>,
         observer: Option<Observer>,
         limits: Arc<LimitTable>,
+        replica: ReplicaNumber,
     ) -> Self {
         Self {
             tasks: TaskTracker::new(),
@@ -121,6 +125,7 @@ impl Calls {
             clock,
             observer,
             limits,
+            replica,
         }
     }
 

@@ -9,7 +9,6 @@ use jiff::Timestamp;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use uuid::Uuid;
 
 use super::cut::Cut;
 use super::observe::{CallSummary, Observer};
@@ -67,7 +66,7 @@ pub(crate) struct CallRecord<'a> {
 impl<'a> CallRecord<'a> {
     /// Opens the record; the time starts here.
     pub(crate) fn open(calls: &'a Calls, toolbox: &'a Toolbox, call: &'a Arc<ToolCall>) -> Self {
-        let id = Uuid::now_v7();
+        let id = calls.replica.new_id();
         let timestamp = calls.clock.now();
         let context = CallContext {
             execution_id: id.to_string(),

@@ -48,7 +48,11 @@ pub(crate) struct RunningCalls(Mutex<CallsById>);
 
 type CallsById = HashMap<Uuid, Arc<Call>, BuildHasherDefault<IdHasher>>;
 
-/// Takes the last bytes of an id for its hash. Haft makes the ids itself, and these bytes are random.
+/// 2^64 divided by the golden ratio.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Hashes the bytes of an id before its last two. Haft makes the ids itself: these bytes are random, and the last two are
+/// the number of the replica, the same for all.
 #[derive(Debug, Default)]
 struct IdHasher(u64);
 
@@ -59,7 +63,9 @@ impl Hasher for IdHasher {
 
     fn write(&mut self, bytes: &[u8]) {
         if let Some(last) = bytes.last_chunk() {
-            self.0 = u64::from_ne_bytes(*last);
+            // The table takes the low bits for the place and the highest for a tag; the factor spreads the random
+            // bytes to both.
+            self.0 = (u64::from_be_bytes(*last) >> 16).wrapping_mul(SPREAD);
         }
     }
 }

@@ -20,10 +20,10 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio::sync::{broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use crate::config::agent::InboxConfig;
 use crate::error::Violation;
+use crate::replica_number::ReplicaNumber;
 use approval::{GrantKey, StandingApprovals};
 pub use error::{AnswerError, HumanInputError};
 use haft_config::redact::Redactor;
@@ -54,6 +54,8 @@ struct Shared {
     attending: AtomicUsize,
     /// True if only clients that are asked in parallel can answer.
     is_unseen: bool,
+    /// Named by the ids of questions.
+    replica: ReplicaNumber,
     settings: ArcSwapOption<Settings>,
     standing: StandingApprovals,
 }
@@ -86,17 +88,18 @@ impl OpenItem {
 
 impl Default for HumanInbox {
     fn default() -> Self {
-        Self::new(false)
+        Self::of_replica(ReplicaNumber::ALONE)
     }
 }
 
 impl HumanInbox {
-    fn new(is_unseen: bool) -> Self {
+    fn new(is_unseen: bool, replica: ReplicaNumber) -> Self {
         Self(Arc::new(Shared {
             open: Mutex::default(),
             events: broadcast::Sender::new(EVENTS_MAX),
             attending: AtomicUsize::new(0),
             is_unseen,
+            replica,
             settings: ArcSwapOption::empty(),
             standing: StandingApprovals::default(),
         }))
@@ -105,7 +108,12 @@ impl HumanInbox {
     /// Creates an inbox without answerers, unless one [attends](Self::attend). Its webhook is not
     /// notified, because a call would then wait for a person who cannot answer.
     pub fn unseen() -> Self {
-        Self::new(true)
+        Self::new(true, ReplicaNumber::ALONE)
+    }
+
+    /// Creates the inbox of one of several replicas of a service: the ids of questions carry its number.
+    pub fn of_replica(replica: ReplicaNumber) -> Self {
+        Self::new(false, replica)
     }
 
     /// Asks a question and waits for the answer. Dropping the future withdraws the question.
@@ -250,7 +258,7 @@ impl HumanInbox {
             settings.as_ref().map_or(TIMEOUT_DEFAULT, |settings| settings.config.timeout.value);
         let after = ask.within.map_or(timeout_max, |within| within.min(timeout_max));
         let agreed = ask.agreed.clone();
-        let item = item(ask, after);
+        let item = item(self.0.replica, ask, after);
         let bytes = size(&item);
         let (tell, answer) = oneshot::channel();
         let closed = CancellationToken::new();
@@ -365,7 +373,7 @@ impl Drop for Waiting {
     }
 }
 
-fn item(ask: HumanQuestion, after: Duration) -> InboxItem {
+fn item(replica: ReplicaNumber, ask: HumanQuestion, after: Duration) -> InboxItem {
     let HumanQuestion {
         kind,
         question,
@@ -385,7 +393,7 @@ fn item(ask: HumanQuestion, after: Duration) -> InboxItem {
     let wait = SignedDuration::try_from(after).unwrap_or(SignedDuration::MAX);
     let expires = asked.saturating_add(wait).unwrap_or(Timestamp::MAX);
     InboxItem {
-        id: Uuid::now_v7().to_string(),
+        id: replica.new_id().to_string(),
         kind,
         question,
         options,

@@ -25,6 +25,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::config::choices::StoreKind;
 use crate::config::model::Origin;
 use crate::config::{
     Config, ConfigError, ConfigFile, LoadOptions, Place, Problem, RegistryTexts, Severity,
@@ -106,7 +107,10 @@ impl Live {
     /// if configured. Inputs are no longer prompted for: pass the answers as
     /// [`LoadOptions::inputs`].
     pub fn follow(runtime: Runtime, options: LoadOptions<'static>) -> Self {
-        let folder = runtime.config().registry_dir.clone();
+        let config = runtime.config();
+        // The folder of a registry that is not in files holds scripts only.
+        let is_of_files = config.registry_store.value == StoreKind::Files;
+        let folder = config.registry_dir.clone().filter(|_| is_of_files);
         let store = folder.map(|dir| Arc::new(FolderStore::new(dir.value)) as Arc<_>);
         Self::with_store(runtime, options, store)
     }
@@ -250,7 +254,8 @@ impl Shared {
             tools: documents.tools,
             servers: documents.servers,
         });
-        let options = LoadOptions { registry, ..self.options.clone() };
+        let mut options = self.options.clone();
+        options.registry = registry.or(options.registry);
         let loaded = tokio::task::spawn_blocking(move || Config::load(&options)).await;
         let loaded = loaded.unwrap_or_else(|_| Err(ConfigError { problems: Vec::new() }))?;
         let mut problems = emptied(&self.runtime.config(), &loaded);

@@ -101,12 +101,28 @@ pub enum StoreError {
         /// The cause.
         cause: String,
     },
+    /// The store cannot be used now. Nothing was written.
+    #[error("the registry cannot be used now: {cause}")]
+    Unavailable {
+        /// The cause.
+        cause: String,
+        /// The remedy.
+        remedy: String,
+    },
+    /// The store became unreachable while it was written, so the change may be there or not.
+    #[error("it is not known whether the change was written: {cause}")]
+    Unknown {
+        /// The cause.
+        cause: String,
+    },
 }
 
 impl StoreError {
     /// The remedy.
-    pub fn remedy(&self) -> &'static str {
+    pub fn remedy(&self) -> &str {
         match self {
+            Self::Unavailable { remedy, .. } => remedy,
+            Self::Unknown { .. } => "read the entry again before you repeat the change",
             Self::Conflict => "try again",
             Self::Read { .. } => "see that the file is there and may be read",
             Self::Write { .. } => "see that there is room and that the folder may be written to",

@@ -1,12 +1,15 @@
 //! Processes the queue of changes in order. Edits that wait together are checked and written
 //! together.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use haft_bounds::heavy;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 use super::edit::{Action, AppliedEdit, Edit, EditOutcome, RegistryEditError};
 use super::permit::{permit, permit_scripts};
@@ -20,8 +23,12 @@ use crate::config::{Config, ConfigError, Problem, Severity};
 
 /// Maximum number of edits in one batch.
 const TOGETHER_MAX: usize = 128;
-/// Maximum number of attempts at an edit when other processes write to the registry meanwhile.
-const CONFLICTS_MAX: usize = 5;
+/// Number of attempts at an edit without a delay when other processes write to the registry meanwhile.
+const CONFLICTS_AT_ONCE: u32 = 3;
+/// The longest delay between further attempts.
+const CONFLICT_DELAY_MAX: Duration = Duration::from_millis(100);
+/// Time after which an edit that meets other writers again and again is given up.
+const CONFLICTS_FOR: Duration = Duration::from_secs(5);
 
 /// An item of the queue.
 pub(super) enum WorkItem {
@@ -101,7 +108,8 @@ impl Shared {
         mut pending: Vec<PendingEdit>,
     ) -> Result<(), Vec<PendingEdit>> {
         let nodes_max = self.runtime.config().limits.nodes_max();
-        for _ in 0..CONFLICTS_MAX {
+        let began = Instant::now();
+        for attempt in 1.. {
             let Stored { documents: old, revision } = match store.load().await {
                 Ok(stored) => stored,
                 Err(error) => {
@@ -138,6 +146,20 @@ impl Shared {
                 }
                 Err(RegistryEditError::Store(StoreError::Conflict)) => {
                     pending = made.into_iter().map(|(pending, _)| pending).collect();
+                    if began.elapsed() > CONFLICTS_FOR {
+                        break;
+                    }
+                    if attempt >= CONFLICTS_AT_ONCE {
+                        tokio::time::sleep(conflict_delay()).await;
+                    }
+                }
+                // The cause is not one of the edits, and a second attempt could make a change that was made.
+                Err(RegistryEditError::Store(
+                    error @ (StoreError::Unavailable { .. } | StoreError::Unknown { .. }),
+                )) => {
+                    let pending = made.into_iter().map(|(pending, _)| pending).collect();
+                    answer(pending, || Err(RegistryEditError::Store(error.clone())));
+                    return Ok(());
                 }
                 Err(error) => {
                     let mut pending: Vec<PendingEdit> =
@@ -294,6 +316,12 @@ impl Shared {
         self.note_waiting(waiting);
         Ok(())
     }
+}
+
+/// A random delay, so that replicas which met do not meet again.
+fn conflict_delay() -> Duration {
+    let random = RandomState::new().hash_one(());
+    CONFLICT_DELAY_MAX * u32::try_from(random % 1000).unwrap_or(500) / 1000
 }
 
 /// The local tools that edits add or replace.

@@ -40,6 +40,19 @@ pub enum LogError {
         /// The space to keep free.
         keep_free_bytes: u64,
     },
+    /// The entries that wait to be shipped have reached `log.spool_max`.
+    #[error(
+        "the execution log `{}` has {waiting_bytes} bytes that wait to be shipped, and `log.spool_max` is {bytes_max}",
+        path.display()
+    )]
+    SpoolFull {
+        /// The directory.
+        path: PathBuf,
+        /// The size of its files.
+        waiting_bytes: u64,
+        /// The limit.
+        bytes_max: u64,
+    },
     /// The file or its directory cannot be read.
     #[error("the execution log `{}` cannot be read", path.display())]
     Read {
@@ -55,7 +68,9 @@ impl LogError {
     pub fn problem(&self) -> String {
         match self {
             Self::Write { source, .. } | Self::Read { source, .. } => format!("{self}: {source}"),
-            Self::Stalled { .. } | Self::NoSpace { .. } => self.to_string(),
+            Self::Stalled { .. } | Self::NoSpace { .. } | Self::SpoolFull { .. } => {
+                self.to_string()
+            }
         }
     }
 
@@ -73,6 +88,9 @@ impl LogError {
                 "make room on the disk that holds `{}`, or lower `log.keep_free`",
                 path.display()
             ),
+            Self::SpoolFull { .. } => {
+                "see that the shared database can be reached, or raise `log.spool_max`".to_owned()
+            }
             Self::Read { path, .. } => {
                 format!("check that `{}` exists and may be read", path.display())
             }

@@ -44,10 +44,12 @@ mod open_file;
 mod query;
 mod queue;
 mod replay;
+mod reverse;
 mod room;
 mod shorten;
 mod sink;
 mod space;
+mod spool;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -68,6 +70,10 @@ pub use query::{CallIter, Filter, read};
 pub use replay::{Fact, Replay, ReplayFacts, replay};
 pub use space::KeepFree;
 use space::MAX_BYTES_DEFAULT;
+pub use spool::{
+    COLUMN_BYTES_MAX, FileCursor, LogDir, LogSink, ShipBatch, ShipProblem, ShipRow, ShipStatus,
+    Shipped, ShippedFiles, Shipper, SinkError, SpoolId, column,
+};
 
 use tokio::sync::oneshot;
 
@@ -138,6 +144,19 @@ pub struct LogOptions {
     pub on_failure: LogFailurePolicy,
     /// The time at which an entry counts as written.
     pub durability: Durability,
+    /// If present, the files are a spool: a [`Shipper`] sends them elsewhere, and only shipped files are deleted.
+    /// `retain_days` and `max_bytes` have no effect then.
+    pub spool: Option<SpoolOptions>,
+}
+
+/// The limit of a log that is shipped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpoolOptions {
+    /// The most that all files may have together. Shipped files are deleted first; if the others reach it, the log
+    /// fails as on a full disk.
+    pub bytes_max: u64,
+    /// The files that were shipped. The shipper of the same process notes them.
+    pub shipped: ShippedFiles,
 }
 
 impl LogOptions {
@@ -150,7 +169,13 @@ impl LogOptions {
             keep_free: KeepFree::default(),
             on_failure: LogFailurePolicy::default(),
             durability: Durability::default(),
+            spool: None,
         }
+    }
+
+    /// The most that all files may have together.
+    fn bytes_max(&self) -> Option<u64> {
+        self.spool.as_ref().map_or(self.max_bytes, |spool| Some(spool.bytes_max))
     }
 }
 
@@ -194,7 +219,7 @@ impl ExecutionLog {
         redactor: Redactor,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, LogError> {
-        let line_limit = LineLimit::of_part(part_bytes_max(options.max_bytes));
+        let line_limit = LineLimit::of_part(part_bytes_max(options.bytes_max()));
         let writer = Writer::start(options, limits, clock)?;
         Ok(Self { redactor, line_limit, handle: Arc::new(Handle(writer)), memory: None })
     }

@@ -13,6 +13,7 @@ use super::entry::LoggedCall;
 use super::error::LogError;
 use super::files::{list, open_to_read, utc_date};
 use super::lines::{NextLine, next_line};
+use super::reverse::{ReverseLine, ReverseLines};
 use crate::envelope::Status;
 use crate::error::Code;
 
@@ -46,7 +47,7 @@ pub struct Filter {
 /// Reads the calls that `filter` lets through, in the order they were recorded, oldest first.
 ///
 /// The files are read while the iterator is, one line at a time. With a limit, the newest files are
-/// looked through here first, as many as it takes, and only where the calls to show stand is held.
+/// searched here first, from their end and as far back as it takes, and only the offsets of the calls are held.
 /// A directory that does not exist is a log without entries.
 pub fn read(dir: &Path, filter: &Filter) -> Result<CallIter, LogError> {
     let files = match list(dir) {
@@ -99,12 +100,10 @@ impl CallIter {
     fn next_in_current(&mut self) -> Option<Result<LoggedCall, LogError>> {
         let log = self.current.as_mut()?;
         loop {
-            log.line_starts = log.offset;
-            let (found, count) = match next_line(&mut log.reader, &mut log.line) {
+            let (found, _) = match next_line(&mut log.reader, &mut log.line) {
                 Ok(next) => next,
                 Err(error) => return Some(Err(LogError::read(&log.path, error))),
             };
-            log.offset += count;
             match found {
                 NextLine::Unfinished if log.line.is_empty() => return None,
                 NextLine::TooLong => self.malformed += 1,
@@ -193,9 +192,6 @@ impl Filter {
 struct OpenLog {
     path: Arc<Path>,
     reader: BufReader<File>,
-    /// The current offset, and the start of the last line.
-    offset: u64,
-    line_starts: u64,
     line: Vec<u8>,
 }
 
@@ -205,7 +201,7 @@ impl OpenLog {
         match open_to_read(&path) {
             Ok(file) => {
                 let (reader, line) = (BufReader::new(file), Vec::new());
-                Ok(Some(Self { path, reader, offset: 0, line_starts: 0, line }))
+                Ok(Some(Self { path, reader, line }))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(LogError::read(&path, error)),
@@ -238,37 +234,44 @@ pub(super) fn parse(line: &[u8]) -> Parsed {
     serde_json::from_slice(line).map_or(Parsed::Malformed, Parsed::Call)
 }
 
-/// Fills `calls` with the newest `limit`, going back file by file until there are enough.
+/// Fills `calls` with the newest `limit`, going back file by file and line by line until there are enough.
 fn newest(paths: VecDeque<PathBuf>, limit: usize, mut calls: CallIter) -> CallIter {
     for path in paths.into_iter().rev() {
-        let room = limit - calls.found.len();
-        if room == 0 {
+        if calls.found.len() == limit {
             break;
         }
-        let mut newest = VecDeque::new();
         let path: Arc<Path> = path.into();
-        calls.current = OpenLog::open(Arc::clone(&path)).unwrap_or_else(|error| {
-            calls.unreadable.push_back(error);
-            None
-        });
-        while let Some(call) = calls.next_in_current() {
-            match call {
-                Ok(_) => {
-                    let offset = calls.current.as_ref().map_or(0, |log| log.line_starts);
-                    newest.push_back(Found { path: Arc::clone(&path), offset });
-                }
-                Err(error) => {
-                    calls.unreadable.push_back(error);
-                    break;
-                }
-            }
-            if newest.len() > room {
-                newest.pop_front();
-            }
+        if let Err(error) = newest_in(&path, limit, &mut calls) {
+            calls.unreadable.push_back(LogError::read(&path, error));
         }
-        newest.append(&mut calls.found);
-        calls.found = newest;
     }
-    calls.current = None;
     calls
+}
+
+/// Continues [`newest`] with one file. A file that is gone by now expired.
+fn newest_in(path: &Arc<Path>, limit: usize, calls: &mut CallIter) -> io::Result<()> {
+    let file = match open_to_read(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let mut lines = ReverseLines::new(file)?;
+    while calls.found.len() < limit {
+        let (offset, line) = match lines.next_line()? {
+            Some(ReverseLine::Line(offset, line)) => (offset, line),
+            Some(ReverseLine::TooLong) => {
+                calls.malformed += 1;
+                continue;
+            }
+            None => break,
+        };
+        match parse(line) {
+            Parsed::Call(call) if calls.filter.matches(&call) => {
+                calls.found.push_front(Found { path: Arc::clone(path), offset });
+            }
+            Parsed::Call(_) | Parsed::Blank => {}
+            Parsed::Malformed => calls.malformed += 1,
+        }
+    }
+    Ok(())
 }

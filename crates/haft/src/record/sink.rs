@@ -25,7 +25,8 @@ const ATTEMPTS_MAX: u32 = 4;
 #[derive(Debug)]
 pub(super) struct Sink {
     dir: PathBuf,
-    retain_days: u32,
+    /// `None` if files are deleted only after they were shipped.
+    retain_days: Option<u32>,
     durability: Durability,
     path_check_every: Duration,
     /// A larger file is continued in the next part.
@@ -52,11 +53,11 @@ impl Sink {
     pub(super) fn new(options: &LogOptions, limits: Limits, today: Date) -> Self {
         Self {
             dir: options.dir.clone(),
-            retain_days: options.retain_days,
+            retain_days: options.spool.is_none().then_some(options.retain_days),
             durability: options.durability,
             path_check_every: limits.path_check_every,
-            part_bytes_max: part_bytes_max(options.max_bytes),
-            space: Space::new(options.max_bytes, options.keep_free),
+            part_bytes_max: part_bytes_max(options.bytes_max()),
+            space: Space::new(options),
             newest: today,
             open: None,
         }
@@ -67,11 +68,17 @@ impl Sink {
     pub(super) fn open(&mut self) -> Result<(), LogError> {
         let open = self.file_of(self.newest, Instant::now())?;
         prove_room(&open.file).map_err(|error| LogError::write(&open.name.path, error))?;
-        delete_expired(&self.dir, self.newest, self.retain_days);
+        self.delete_expired();
         let space = self.inspect_space();
         // The first entry may come much later.
         self.open.iter_mut().for_each(OpenFile::expire_check);
         space
+    }
+
+    fn delete_expired(&self) {
+        if let Some(retain_days) = self.retain_days {
+            delete_expired(&self.dir, self.newest, retain_days);
+        }
     }
 
     /// Checks if the next entry may be written, and deletes old files if not.
@@ -202,7 +209,7 @@ impl Sink {
         };
         if date > self.newest {
             self.newest = date;
-            delete_expired(&self.dir, date, self.retain_days);
+            self.delete_expired();
         }
         Ok(self.open.insert(open))
     }

@@ -4,9 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::LogOptions;
 use super::error::LogError;
 use super::files::{LogFile, list};
 use super::health::LowSpace;
+use super::spool::ShippedFiles;
 
 /// Default of `log.keep_free`: this many bytes, or this percentage of the disk if that is less.
 pub const KEEP_FREE_BYTES_DEFAULT: u64 = 64 << 20;
@@ -59,6 +61,8 @@ pub(super) fn part_bytes_max(max_bytes: Option<u64>) -> u64 {
 pub(super) struct Space {
     max_bytes: Option<u64>,
     keep_free: KeepFree,
+    /// If present, only these files are deleted.
+    shipped: Option<ShippedFiles>,
     /// The time of the last check, and the bytes that may be written until the next one.
     looked: Option<Instant>,
     allowance: u64,
@@ -66,8 +70,15 @@ pub(super) struct Space {
 }
 
 impl Space {
-    pub(super) fn new(max_bytes: Option<u64>, keep_free: KeepFree) -> Self {
-        Self { max_bytes, keep_free, looked: None, allowance: 0, low: None }
+    pub(super) fn new(options: &LogOptions) -> Self {
+        Self {
+            max_bytes: options.bytes_max(),
+            keep_free: options.keep_free,
+            shipped: options.spool.as_ref().map(|spool| spool.shipped.clone()),
+            looked: None,
+            allowance: 0,
+            low: None,
+        }
     }
 
     /// Returns true if the disk must be checked before `incoming` bytes are written.
@@ -102,15 +113,21 @@ impl Space {
         for file in list(dir)? {
             // Deleted by another process meanwhile.
             let Ok(metadata) = fs::metadata(&file.path) else { continue };
-            files.push((if metadata.is_file() { metadata.len() } else { 0 }, file));
+            let may_delete =
+                self.shipped.as_ref().is_none_or(|it| it.is_shipped(&file.path, &metadata));
+            files.push((if metadata.is_file() { metadata.len() } else { 0 }, may_delete, file));
         }
-        let mut used: u64 = files.iter().map(|(bytes, _)| bytes).sum();
+        let mut used: u64 = files.iter().map(|(bytes, ..)| bytes).sum();
         let mut disk = Disk::of(dir)?;
         let keep_free = self.keep_free.of_disk(disk.total);
-        for (bytes, file) in files.into_iter().filter(|(_, file)| file < current) {
+        let old = files.into_iter().filter(|(_, may_delete, file)| *may_delete && file < current);
+        for (bytes, _, file) in old {
             let is_over = self.max_bytes.is_some_and(|max_bytes| used + incoming > max_bytes);
             let is_full = disk.is_below(keep_free.saturating_add(incoming));
             let why = match (is_over, is_full) {
+                (true, _) if self.shipped.is_some() => {
+                    "it was shipped, and the log reached `log.spool_max`"
+                }
                 (true, _) => "the log reached `log.max_bytes`",
                 (false, true) => "the disk has less than `log.keep_free` left",
                 (false, false) => break,
@@ -129,6 +146,12 @@ impl Space {
                 free_bytes: disk.free,
                 keep_free_bytes: keep_free,
             });
+        }
+        if let (Some(bytes_max), Some(_)) = (self.max_bytes, &self.shipped)
+            && used + incoming > bytes_max
+        {
+            let path = dir.to_owned();
+            return Err(LogError::SpoolFull { path, waiting_bytes: used, bytes_max });
         }
         let left = self.max_bytes.map_or(u64::MAX, |max_bytes| max_bytes.saturating_sub(used));
         let free = if disk.is_counted() { (disk.free - keep_free) / 2 } else { u64::MAX };

@@ -20,7 +20,8 @@ use crate::config::Config;
 use crate::human_input::HumanInbox;
 use crate::memory::MemoryBudget;
 use crate::outputs::OutputStore;
-use crate::record::{Clock, SystemClock};
+use crate::record::{Clock, ShippedFiles, SystemClock};
+use crate::replica_number::ReplicaNumber;
 use crate::tool::Tool;
 
 /// Collects the parts of a runtime besides its configuration.
@@ -42,6 +43,7 @@ pub struct RuntimeBuilder {
     authorizers: HashMap<String, Arc<dyn Authorizer>>,
     watch: Option<ServerWatch>,
     sandbox_launcher: Option<PathBuf>,
+    replica: ReplicaNumber,
 }
 
 impl RuntimeBuilder {
@@ -64,6 +66,7 @@ impl RuntimeBuilder {
             authorizers: HashMap::new(),
             watch: None,
             sandbox_launcher: None,
+            replica: ReplicaNumber::ALONE,
         }
     }
 
@@ -214,6 +217,14 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Names one of several replicas of a service: the ids of calls carry its number. The inbox has its own
+    /// ([`HumanInbox::of_replica`]).
+    #[must_use]
+    pub fn replica(mut self, replica: ReplicaNumber) -> Self {
+        self.replica = replica;
+        self
+    }
+
     /// Starts the runtime.
     pub async fn start(self) -> Result<Runtime, StartError> {
         // Boxed because a configuration and the state built from it are large.
@@ -230,6 +241,7 @@ impl RuntimeBuilder {
             functions: self.functions,
             warm: WarmWorkers::new(),
             clock: self.clock,
+            shipped: ShippedFiles::default(),
             inbox: self.inbox,
             outputs: OutputStore::default(),
             observer: self.observer,
@@ -249,6 +261,7 @@ impl RuntimeBuilder {
             authorizers: Arc::new(self.authorizers),
             watch: self.watch,
             sandbox_launcher: self.sandbox_launcher,
+            replica: self.replica,
         };
         let building = Box::pin(start::build(self.config, &parts, None));
         let snapshot = tokio::select! {

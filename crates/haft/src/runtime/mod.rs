@@ -45,8 +45,9 @@ use crate::error::{CallError, ToolFailure};
 use crate::human_input::HumanInbox;
 use crate::memory::MemoryBudget;
 use crate::outputs::OutputStore;
-use crate::record::{Clock, ExecutionLog, LogHealth};
+use crate::record::{Clock, ExecutionLog, LogHealth, ShippedFiles};
 use crate::registry::{ActiveTool, Record};
+use crate::replica_number::ReplicaNumber;
 use crate::tool::{BoxFuture, Tool};
 use crate::tool_filter::ToolFilter;
 use haft_text::human;
@@ -119,6 +120,7 @@ impl Inner {
             clock,
             parts.observer.clone(),
             Arc::clone(&parts.limits),
+            parts.replica,
         );
         let inner = Arc::new(Self {
             snapshot: ArcSwap::from_pointee(snapshot),
@@ -246,6 +248,8 @@ pub(crate) struct Parts {
     functions: Vec<Arc<dyn Tool>>,
     warm: Arc<WarmWorkers>,
     clock: Arc<dyn Clock>,
+    /// The files of the log that were shipped.
+    shipped: ShippedFiles,
     /// Questions to people.
     inbox: HumanInbox,
     /// Results that were too long for their caller.
@@ -254,6 +258,8 @@ pub(crate) struct Parts {
     observer: Option<Observer>,
     /// Rates and quotas.
     limits: Arc<LimitTable>,
+    /// Named by the ids of calls.
+    replica: ReplicaNumber,
     purpose: Purpose,
     /// Controls if the lists of lazy servers are cached for the next run.
     list_cache: ListCache,
@@ -515,6 +521,11 @@ impl Runtime {
     /// The health of the execution log; `None` for a dry run.
     pub fn log_health(&self) -> Option<LogHealth> {
         self.inner.snapshot.load().toolbox.log.as_ref().map(ExecutionLog::health)
+    }
+
+    /// The files of the log that were shipped, for a [`Shipper`](crate::record::Shipper) of this process.
+    pub fn shipped_files(&self) -> &ShippedFiles {
+        &self.inner.parts.shipped
     }
 
     /// The memory budget for data in flight, shared with the readers of requests.

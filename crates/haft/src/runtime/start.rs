@@ -14,12 +14,12 @@ use super::{Parts, Purpose};
 use crate::call::Toolbox;
 use crate::config::Config;
 use crate::config::bytes::FreeSpace;
-use crate::config::choices::{LogSync, NameCollision, OnLogFailure};
+use crate::config::choices::{LogShip, LogSync, NameCollision, OnLogFailure};
 use crate::config::model::{LocalProgram, LocalTool};
 use crate::policy::{Gate, Policy};
 use crate::record::{
     Durability, ExecutionLog, KeepFree, LogError, LogFailurePolicy, LogOptions, RecordSource,
-    Redactor,
+    Redactor, SpoolOptions,
 };
 use crate::registry::ActiveTool;
 use crate::registry::{
@@ -247,6 +247,13 @@ fn open_log(
         durability: match config.log.sync.value {
             LogSync::Os => Durability::Os,
             LogSync::Disk => Durability::Disk,
+        },
+        spool: match config.log.ship.value {
+            LogShip::None => None,
+            LogShip::Shared => Some(SpoolOptions {
+                bytes_max: config.log.spool_max.value,
+                shipped: parts.shipped.clone(),
+            }),
         },
     };
     let secrets = config.secrets();

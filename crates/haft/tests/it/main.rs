@@ -36,6 +36,7 @@ mod config_safety;
 mod config_schema;
 mod config_servers;
 mod config_service;
+mod config_shared;
 mod config_shown;
 mod config_support;
 mod config_variables;

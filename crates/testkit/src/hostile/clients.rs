@@ -10,9 +10,9 @@ use tokio::time::{sleep, timeout};
 
 use super::bodies::{Bodies, Body, initialize};
 use super::http::{Answer, Connection, Request};
-use super::random::Random;
 use super::service::Service;
 use super::tally::Tally;
+use crate::Random;
 
 /// Pause between two attacks of a client, in milliseconds.
 const PAUSE_MS: std::ops::Range<u64> = 50..250;

@@ -8,7 +8,6 @@ mod clients;
 mod honest;
 mod http;
 mod log;
-mod random;
 mod report;
 mod servers;
 mod service;
@@ -21,8 +20,8 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
+use crate::Random;
 use clients::{Attacker, CLIENT_KINDS};
-use random::Random;
 use service::Service;
 use tally::Tally;
 

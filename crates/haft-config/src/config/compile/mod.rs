@@ -6,6 +6,7 @@ mod call_limits;
 mod gateway;
 mod limits;
 mod local;
+mod log;
 mod merge;
 mod metadata;
 mod rules;
@@ -13,6 +14,7 @@ mod sandbox;
 mod select;
 mod server;
 mod service;
+mod shared;
 mod tool;
 mod tool_overrides;
 
@@ -21,25 +23,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::broken::MisconfiguredServer;
-use super::bytes::{ByteCount, FreeSpace, LOG_BYTES_DEFAULT, LOG_BYTES_MIN};
-use super::choices::{
-    LogSync, NameCollision, OnLimit, OnLogFailure, RuntimeViolation, UnresolvedEnv,
-};
+use super::choices::{NameCollision, OnLimit, RuntimeViolation, UnresolvedEnv};
 use super::dialect::Layer;
 use super::lock_file::LockFile;
-use super::model::{
-    Config, ConfigFile, Defaults, LeftOut, LocalTool, LogConfig, Origin, Setting, ToolEntry,
-};
+use super::model::{Config, ConfigFile, Defaults, LeftOut, LocalTool, Origin, Setting, ToolEntry};
 use super::place::{At, Problems};
 use super::quantity::Count;
-use super::raw::{RawDefaults, RawLog};
+use super::raw::RawDefaults;
 use super::sandbox::SandboxConfig;
 use super::{Dialect, Place};
 
 pub(super) use merge::{Merged, ServerSource, merge};
 
-/// Folder of the execution log, beside the configuration.
-const LOG_DIR: &str = "logs";
 /// Folder of what Haft remembers, beside the configuration.
 const STATE_DIR: &str = ".haft";
 
@@ -75,10 +70,9 @@ pub(super) fn compile(
     let local: Vec<_> =
         local.into_iter().filter_map(|tool| local::compile(tool, sandbox, problems)).collect();
     warn_if_unlisted(&files, &tools, &local, problems);
-    let registry_dir = config
-        .registry
-        .and_then(|registry| registry.value.dir)
-        .map(|dir| explicit(dir, |dir| base.join(dir.text)));
+    let has_shared = config.shared.is_some();
+    let shared::Registry { dir: registry_dir, store: registry_store } =
+        shared::registry(config.registry, base, has_shared, problems);
     let state_dir = path(config.state_dir, base, STATE_DIR);
     let profiles = gateway::profiles(config.profiles, &names, problems);
     let known = rules::Known {
@@ -95,8 +89,16 @@ pub(super) fn compile(
         tools,
         local,
         registry_dir,
-        log: log(config.log.map(|at| at.value), base, problems),
-        api: service::api(config.api.map(|at| at.value), base, &state_dir.value, problems),
+        registry_store,
+        shared: shared::shared(config.shared, base, problems),
+        log: log::log(config.log.map(|at| at.value), base, has_shared, problems),
+        api: service::api(
+            config.api.map(|at| at.value),
+            base,
+            &state_dir.value,
+            has_shared,
+            problems,
+        ),
         policy,
         select: select::select(config.select.map(|at| at.value), problems),
         telemetry: service::telemetry(config.telemetry.map(|at| at.value), problems),
@@ -119,6 +121,7 @@ pub(super) fn compile(
         left_out: LeftOut::default(),
     };
     sandbox::refuse_own_files(&config, problems);
+    shared::check(&config, problems);
     config
 }
 
@@ -190,32 +193,6 @@ fn name_collision(files: &[ConfigFile]) -> Setting<NameCollision> {
         return Setting { value: NameCollision::LastWins, origin };
     }
     Setting::default(NameCollision::Prefix)
-}
-
-fn log(raw: Option<RawLog>, base: &Path, problems: &mut Problems) -> LogConfig {
-    let raw = raw.unwrap_or_else(|| RawLog::empty(Place::whole("")));
-    LogConfig {
-        dir: path(raw.dir, base, LOG_DIR),
-        retain_days: pick(raw.retain_days.map(count), 30),
-        max_bytes: log_bytes(raw.max_bytes, problems),
-        keep_free: pick(raw.keep_free, FreeSpace::Auto),
-        on_failure: pick(raw.on_failure, OnLogFailure::Refuse),
-        sync: pick(raw.sync, LogSync::Os),
-        requests: pick(raw.requests, false),
-    }
-}
-
-fn log_bytes(raw: Option<At<ByteCount>>, problems: &mut Problems) -> Setting<Option<u64>> {
-    let Some(at) = raw else { return Setting::default(Some(LOG_BYTES_DEFAULT)) };
-    let ByteCount(bytes) = at.value;
-    if (1..LOG_BYTES_MIN).contains(&bytes) {
-        problems.error(
-            &at.place,
-            format!("`log.max_bytes` is {bytes}, less than {LOG_BYTES_MIN}"),
-            "write 1MiB or more, or 0 for no limit",
-        );
-    }
-    explicit(at, |ByteCount(bytes)| (bytes > 0).then_some(bytes))
 }
 
 fn path(raw: Option<At<super::node::Text>>, base: &Path, default: &str) -> Setting<PathBuf> {

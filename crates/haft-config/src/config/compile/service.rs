@@ -17,15 +17,26 @@ use crate::config::service::{ApiConfig, CommandPattern, PolicyConfig, TelemetryC
 
 /// The default port of `haft serve`.
 const PORT: u16 = 7300;
+/// Time in which a load balancer notices that a replica ends.
+const DRAIN_DELAY: Duration = Duration::from_secs(5);
 
 pub(super) fn api(
     raw: Option<RawApi>,
     base: &Path,
     state_dir: &Path,
+    has_shared: bool,
     problems: &mut Problems,
 ) -> ApiConfig {
-    let RawApi { listen, keys_file, tls, allowed_hosts, allowed_origins, shutdown_grace, .. } =
-        raw.unwrap_or_else(|| RawApi::empty(Place::whole("")));
+    let RawApi {
+        listen,
+        keys_file,
+        tls,
+        allowed_hosts,
+        allowed_origins,
+        drain_delay,
+        shutdown_grace,
+        ..
+    } = raw.unwrap_or_else(|| RawApi::empty(Place::whole("")));
     let hosts = allowed_hosts.filter(|hosts| are(hosts, is_host, HOST, problems));
     let origins = allowed_origins.filter(|origins| are(origins, is_origin, ORIGIN, problems));
     ApiConfig {
@@ -40,6 +51,11 @@ pub(super) fn api(
         tls: tls.and_then(|tls| tls_files(tls, base, problems)),
         allowed_hosts: pick(hosts, Vec::new()),
         allowed_origins: pick(origins, Vec::new()),
+        // Without other replicas, no balancer has a better place for requests.
+        drain_delay: pick(
+            drain_delay.map(span),
+            if has_shared { DRAIN_DELAY } else { Duration::ZERO },
+        ),
         shutdown_grace: pick(shutdown_grace.map(span), Duration::from_secs(10)),
     }
 }

@@ -2,18 +2,22 @@
 //! [`Reply`] out.
 
 mod check;
+mod event_id;
+mod options;
 mod replay_buffer;
+mod reply;
 mod request;
+mod route;
 mod session;
+mod session_id;
 mod sessions;
 
 use haft_bounds::parse_error::describe;
-use std::pin::Pin;
+use std::num::NonZeroU16;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use futures_util::Stream;
 use haft_bounds::heavy;
 use haft_bounds::json::Excess;
 use serde_json::value::RawValue;
@@ -21,21 +25,23 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::ask;
 use super::call_message::CallMessage;
-use super::dispatch::{Client, RawRequest, RequestHandler, check_id};
+use super::dispatch::{Answer, RawRequest, RequestHandler, check_id};
 use super::params::{CALL, Params};
 use super::peer::new_client_id;
 use super::principal::Principal;
 use super::{
     Change, INVALID_REQUEST, PARSE_ERROR, Service, change, legacy, modern, over_budget, refused_id,
 };
-use crate::budget::KeptBytes;
 use crate::client::LEGACY_VERSIONS;
 use crate::error::{INTERNAL_ERROR, RpcError};
-use crate::limits::Limits;
 use crate::wire::{self, Incoming};
+pub use options::EndpointOptions;
+pub use reply::{Reply, ReplyBody, ReplyEvents};
+pub use route::Routing;
 use session::Session;
-use sessions::{NoRoom, Sessions};
+use sessions::{Found, NoRoom, Sessions};
 
 /// The header that names a session.
 pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -44,30 +50,6 @@ const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const SWEEP_EVERY: Duration = Duration::from_secs(15);
 const SWEEP_EVERY_MIN: Duration = Duration::from_millis(100);
 
-/// Options for serving clients over HTTP.
-#[derive(Debug, Clone)]
-pub struct EndpointOptions {
-    /// Limits on messages.
-    pub limits: Limits,
-    /// Largest number of sessions of the legacy era.
-    pub sessions_max: usize,
-    /// Longest time that a session may be idle.
-    pub session_idle: Duration,
-    /// Counts the answers that are kept for clients which have not read them.
-    pub kept_bytes: KeptBytes,
-}
-
-impl Default for EndpointOptions {
-    fn default() -> Self {
-        Self {
-            limits: Limits::default(),
-            sessions_max: 1_000,
-            session_idle: Duration::from_mins(30),
-            kept_bytes: KeptBytes::default(),
-        }
-    }
-}
-
 /// A service at one address. Ends when it is dropped or stopped.
 pub struct HttpEndpoint {
     handler: Arc<RequestHandler>,
@@ -75,46 +57,6 @@ pub struct HttpEndpoint {
     options: EndpointOptions,
     tasks: TaskTracker,
     stop: CancellationToken,
-}
-
-/// The answer to a request.
-pub struct Reply {
-    /// The status.
-    pub status: StatusCode,
-    /// The session that was opened, for the header `Mcp-Session-Id`.
-    pub session: Option<HeaderValue>,
-    /// The rest.
-    pub body: ReplyBody,
-}
-
-/// The body of an answer.
-pub enum ReplyBody {
-    /// None.
-    Empty,
-    /// One message: `application/json`.
-    Json(String),
-    /// The events of one request, which end by themselves: `text/event-stream`. Dropping the stream means that the
-    /// client disconnected.
-    Response(ReplyEvents),
-    /// Notifications, for as long as the client listens: `text/event-stream`.
-    Notifications(ReplyEvents),
-}
-
-/// Events as they are written.
-pub type ReplyEvents = Pin<Box<dyn Stream<Item = String> + Send>>;
-
-impl Reply {
-    fn empty(status: StatusCode) -> Self {
-        Self { status, session: None, body: ReplyBody::Empty }
-    }
-
-    fn json(status: StatusCode, message: String) -> Self {
-        Self { status, session: None, body: ReplyBody::Json(message) }
-    }
-
-    fn refusal(status: StatusCode, id: Option<&RawValue>, error: &RpcError) -> Self {
-        Self::json(status, wire::error_response(id.unwrap_or(RawValue::NULL), error))
-    }
 }
 
 /// A message of a client.
@@ -129,7 +71,11 @@ impl HttpEndpoint {
         let changes = service.changes();
         let sweep_every = SWEEP_EVERY.min(options.session_idle).max(SWEEP_EVERY_MIN);
         let endpoint = Arc::new(Self {
-            handler: RequestHandler::new(service, options.kept_bytes.clone()),
+            handler: RequestHandler::new(
+                service,
+                options.kept_bytes.clone(),
+                options.replica.as_ref(),
+            ),
             sessions: Arc::new(Sessions::new(&options)),
             options,
             tasks: TaskTracker::new(),
@@ -157,7 +103,13 @@ impl HttpEndpoint {
     }
 
     /// Answers a POST: one message of a client.
-    pub async fn post(&self, principal: &Principal, headers: &HeaderMap, body: &[u8]) -> Reply {
+    pub async fn post(
+        &self,
+        principal: &Principal,
+        headers: &HeaderMap,
+        body: &[u8],
+        routing: Routing,
+    ) -> Reply {
         let message = match heavy::in_place(body.len(), || self.parse(body)) {
             Ok(message) => message,
             Err(refusal) => return refusal,
@@ -172,24 +124,20 @@ impl HttpEndpoint {
         let message = match message {
             Received::Call(CallMessage { id, params }) => {
                 let raw = RawRequest { id, method: CALL, params: None };
-                return self.request(principal, headers, version, raw, Ok(params)).await;
+                return self.request(principal, headers, version, raw, Ok(params), routing).await;
             }
             Received::Other(message) => message,
         };
         match message {
             Incoming::Request { id, method, params } => {
                 let raw = RawRequest { id, method: &method, params };
-                self.request(principal, headers, version, raw, Params::read(params)).await
+                self.request(principal, headers, version, raw, Params::read(params), routing).await
             }
             Incoming::Notification { method, params } => {
                 self.notification(principal, headers, version, &method, params)
             }
             Incoming::Result { id, result } => {
-                let answer = Ok(result.to_owned());
-                self.with_session(principal, headers, None, |session| {
-                    session.client.asks.answer(id, answer);
-                    Reply::empty(StatusCode::ACCEPTED)
-                })
+                self.answer(principal, headers, id, Ok(result.to_owned()), routing)
             }
             Incoming::Error { id, error } => {
                 let error = serde_json::from_str(error.get()).unwrap_or_else(|error| {
@@ -199,16 +147,13 @@ impl HttpEndpoint {
                     )
                 });
                 let id = id.unwrap_or(RawValue::NULL);
-                self.with_session(principal, headers, None, |session| {
-                    session.client.asks.answer(id, Err(error));
-                    Reply::empty(StatusCode::ACCEPTED)
-                })
+                self.answer(principal, headers, id, Err(error), routing)
             }
         }
     }
 
     /// Answers a GET: a session's stream of changes_seen, or the rest of one that broke off.
-    pub fn get(&self, principal: &Principal, headers: &HeaderMap) -> Reply {
+    pub fn get(&self, principal: &Principal, headers: &HeaderMap, routing: Routing) -> Reply {
         if !check::takes_events(headers) {
             let error = RpcError::new(
                 INVALID_REQUEST,
@@ -223,18 +168,45 @@ impl HttpEndpoint {
             return Reply::refusal(StatusCode::METHOD_NOT_ALLOWED, None, &error);
         }
         let last = headers.get("last-event-id").map(|last| last.to_str().unwrap_or_default());
-        self.with_session(principal, headers, None, |session| session.events(last))
+        self.with_session(principal, headers, None, |session| {
+            let owner = route::stream_owner(session, last);
+            self.elsewhere(owner, routing).unwrap_or_else(|| session.events(last))
+        })
     }
 
-    /// Answers a DELETE: the client ends its session.
+    /// Answers a DELETE: the client ends its session, on every replica.
     pub fn delete(&self, principal: &Principal, headers: &HeaderMap) -> Reply {
         if !headers.contains_key(SESSION) {
             return Reply::empty(StatusCode::METHOD_NOT_ALLOWED);
         }
         self.with_session(principal, headers, None, |session| {
-            self.sessions.end(session);
-            Reply::empty(StatusCode::NO_CONTENT)
+            self.sessions.delete(session);
+            let is_for_all = session.place.is_some();
+            Reply { is_for_all, ..Reply::empty(StatusCode::NO_CONTENT) }
         })
+    }
+
+    /// Takes the client's answer to a request of ours.
+    fn answer(
+        &self,
+        principal: &Principal,
+        headers: &HeaderMap,
+        id: &RawValue,
+        answer: Answer,
+        routing: Routing,
+    ) -> Reply {
+        self.with_session(principal, headers, None, |session| {
+            self.elsewhere(ask::named_replica(id), routing).unwrap_or_else(|| {
+                session.client.asks.answer(id, answer);
+                Reply::empty(StatusCode::ACCEPTED)
+            })
+        })
+    }
+
+    /// The reply that sends a request to its owner, if that is another replica.
+    fn elsewhere(&self, owner: Option<NonZeroU16>, routing: Routing) -> Option<Reply> {
+        let own = self.options.replica.as_ref()?.number;
+        routing.other_replica(owner, own).map(|it| Reply::streamed(ReplyBody::ForwardTo(it)))
     }
 
     fn parse<'a>(&self, body: &'a [u8]) -> Result<Received<'a>, Reply> {
@@ -260,6 +232,7 @@ impl HttpEndpoint {
         version: Option<&str>,
         raw: RawRequest<'_>,
         params: Result<Params<'_>, RpcError>,
+        routing: Routing,
     ) -> Reply {
         if let Err(error) = check_id(raw.id) {
             return Reply::refusal(StatusCode::BAD_REQUEST, None, &error);
@@ -272,13 +245,21 @@ impl HttpEndpoint {
             || raw.method == "server/discover"
             || version.is_some_and(|version| !LEGACY_VERSIONS.contains(&version));
         if is_modern && !headers.contains_key(SESSION) {
-            return self.modern(principal, headers, &params, raw).await;
+            let owner = route::owner_of_modern(raw.method, &params);
+            return match self.elsewhere(owner, routing) {
+                Some(elsewhere) => elsewhere,
+                None => self.modern(principal, headers, &params, raw).await,
+            };
         }
         if raw.method == "initialize" {
             return self.initialize(principal, raw).await;
         }
         match self.session(principal, headers, Some(raw.id)) {
             Ok(session) => {
+                let owner = route::owner_of_legacy(&session, raw.method);
+                if let Some(elsewhere) = self.elsewhere(owner, routing) {
+                    return elsewhere;
+                }
                 let accepts = check::takes_events(headers);
                 request::legacy(&self.handler, &session, raw, &params, accepts, &self.tasks).await
             }
@@ -321,7 +302,7 @@ impl HttpEndpoint {
             Ok(begun) => begun,
             Err(error) => return Reply::refusal(StatusCode::BAD_REQUEST, Some(raw.id), &error),
         };
-        match self.sessions.open(Client::new(facts)) {
+        match self.sessions.open(facts) {
             Ok(session) => {
                 self.end_with_permission(&session);
                 Reply {
@@ -329,10 +310,7 @@ impl HttpEndpoint {
                     ..Reply::json(StatusCode::OK, wire::response(raw.id, &result))
                 }
             }
-            Err(NoRoom(why)) => {
-                let error = RpcError::new(INTERNAL_ERROR, why);
-                Reply::refusal(StatusCode::SERVICE_UNAVAILABLE, Some(raw.id), &error)
-            }
+            Err(full) => full.refusal(Some(raw.id)),
         }
     }
 
@@ -364,12 +342,11 @@ impl HttpEndpoint {
             return Reply::empty(StatusCode::ACCEPTED);
         }
         self.with_session(principal, headers, None, |session| {
-            if method == "notifications/cancelled"
-                && let Some(id) = params.and_then(legacy::cancelled)
-            {
-                session.cancel(id);
-            }
-            Reply::empty(StatusCode::ACCEPTED)
+            let cancelled = Some(method).filter(|it| *it == "notifications/cancelled");
+            let cancelled = cancelled.and(params).and_then(legacy::cancelled);
+            let is_elsewhere = cancelled.is_some_and(|id| !session.cancel(id));
+            let is_for_all = is_elsewhere && session.place.is_some();
+            Reply { is_for_all, ..Reply::empty(StatusCode::ACCEPTED) }
         })
     }
 
@@ -396,8 +373,18 @@ impl HttpEndpoint {
             let error = RpcError::new(INVALID_REQUEST, text);
             return Err(Reply::refusal(StatusCode::BAD_REQUEST, id, &error));
         };
-        let found = name.to_str().ok().and_then(|name| self.sessions.find(name, &principal.name));
-        let session = found.ok_or_else(|| {
+        let found = match name.to_str() {
+            Ok(name) => self.sessions.find(name, principal).map_err(|full| full.refusal(id))?,
+            Err(_) => None,
+        };
+        let session = found.map(|found| match found {
+            Found::Known(session) => session,
+            Found::Rebuilt(session) => {
+                self.end_with_permission(&session);
+                session
+            }
+        });
+        let session = session.ok_or_else(|| {
             // The same for one of another client: it must not learn that there is one.
             let error = RpcError::new(-32001, "Session not found; begin again with `initialize`");
             Reply::refusal(StatusCode::NOT_FOUND, id, &error)
@@ -438,6 +425,13 @@ async fn keep(
             },
             _ = sweep.tick() => sessions.sweep(),
         }
+    }
+}
+
+impl NoRoom {
+    fn refusal(self, id: Option<&RawValue>) -> Reply {
+        let error = RpcError::new(INTERNAL_ERROR, self.0);
+        Reply::refusal(StatusCode::SERVICE_UNAVAILABLE, id, &error)
     }
 }
 

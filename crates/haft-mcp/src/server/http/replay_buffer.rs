@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
+use std::num::NonZeroU16;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::ReplyEvents;
+use super::event_id::EventId;
 use super::session::InUse;
 use crate::budget::{HeldBytes, KeptBytes};
 use crate::wire;
@@ -35,6 +37,8 @@ pub(super) fn event(message: String) -> String {
 pub(super) struct ReplayBuffer {
     /// Which of its session's streams it is.
     pub(super) number: u64,
+    /// Named by the ids of events.
+    replica: Option<NonZeroU16>,
     state: Mutex<State>,
     changed: Notify,
     kept_bytes: BufferBudget,
@@ -75,7 +79,11 @@ enum Next {
 }
 
 impl ReplayBuffer {
-    pub(super) fn new(number: u64, kept_bytes: BufferBudget) -> Arc<Self> {
+    pub(super) fn new(
+        number: u64,
+        replica: Option<NonZeroU16>,
+        kept_bytes: BufferBudget,
+    ) -> Arc<Self> {
         let state = State {
             kept: VecDeque::new(),
             bytes: 0,
@@ -85,7 +93,8 @@ impl ReplayBuffer {
             reader: 0,
             alone_since: Some(Instant::now()),
         };
-        Arc::new(Self { number, state: Mutex::new(state), changed: Notify::new(), kept_bytes })
+        let (state, changed) = (Mutex::new(state), Notify::new());
+        Arc::new(Self { number, replica, state, changed, kept_bytes })
     }
 
     pub(super) fn push(&self, message: String) {
@@ -173,7 +182,7 @@ impl ReplayBuffer {
         self.changed.notify_waiters();
         // Something to come back to, before there is any message.
         let hello =
-            primes.then(|| format!("id: {}-{after}\nretry: {RETRY_MS}\ndata: \n\n", self.number));
+            primes.then(|| format!("id: {}\nretry: {RETRY_MS}\ndata: \n\n", self.event_id(after)));
         let reading = Reading { buffer: Arc::clone(self), reader, after, hello, _in_use: in_use };
         Box::pin(stream::unfold(reading, Reading::next))
     }
@@ -193,6 +202,10 @@ impl ReplayBuffer {
             None if state.is_finished => Next::End,
             None => Next::Wait,
         }
+    }
+
+    fn event_id(&self, event: u64) -> EventId {
+        EventId { replica: self.replica, stream: self.number, event }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -236,7 +249,7 @@ impl Reading {
             self.after = number;
             let mut text = String::with_capacity(message.len() + 48);
             // Writing to a string cannot fail.
-            let _ = writeln!(text, "id: {}-{number}", self.buffer.number);
+            let _ = writeln!(text, "id: {}", self.buffer.event_id(number));
             text.push_str(&event(message));
             return Some((text, self));
         }

@@ -71,7 +71,7 @@ pub(super) async fn modern(
     } else {
         ReplyBody::Response(events)
     };
-    Reply { status: StatusCode::OK, session: None, body }
+    Reply::streamed(body)
 }
 
 /// A request as it came, to keep.
@@ -235,7 +235,7 @@ pub(super) async fn legacy(
         }
         buffer.finish();
     });
-    Reply { status: StatusCode::OK, session: None, body: ReplyBody::Response(events) }
+    Reply::streamed(ReplyBody::Response(events))
 }
 
 /// A stream of what is known to its end already.
@@ -253,5 +253,5 @@ fn notified_and_answered(
     buffer.push(answer);
     buffer.finish();
     let events = buffer.read(Some(0), session.primes(), session.in_use());
-    Reply { status: StatusCode::OK, session: None, body: ReplyBody::Response(events) }
+    Reply::streamed(ReplyBody::Response(events))
 }

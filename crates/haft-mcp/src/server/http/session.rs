@@ -1,6 +1,7 @@
 //! One session of the legacy era.
 
 use std::collections::{HashMap, VecDeque};
+use std::num::NonZeroU16;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -11,6 +12,7 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::event_id::EventId;
 use super::replay_buffer::{BufferBudget, ReplayBuffer};
 use super::{Reply, ReplyBody};
 use crate::budget::KeptBytes;
@@ -29,10 +31,21 @@ const ENDED_MAX: usize = 32;
 const ENDED_BYTES_MAX: usize = 1024 * 1024;
 const ENDED_KEPT: Duration = Duration::from_secs(30);
 
+/// The place of a session among replicas.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    /// The replica that opened it. It has the client's level, subscriptions and stream of notifications.
+    pub(super) home: NonZeroU16,
+    /// This replica.
+    pub(super) own: NonZeroU16,
+}
+
 /// One session.
 pub(super) struct Session {
     pub(super) id: String,
     pub(super) client: Arc<Client>,
+    /// Where it belongs, if there are replicas.
+    pub(super) place: Option<Place>,
     /// Cancelled when it ends, and with it everything in flight.
     pub(super) ended: CancellationToken,
     /// The requests in flight, by the client's own ids.
@@ -49,15 +62,22 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(id: String, client: Arc<Client>, kept_bytes: KeptBytes) -> Arc<Self> {
+    pub(super) fn new(
+        id: String,
+        client: Arc<Client>,
+        place: Option<Place>,
+        kept_bytes: KeptBytes,
+    ) -> Arc<Self> {
         let kept_bytes =
             BufferBudget { principal: Arc::clone(&client.facts.principal), kept_bytes };
+        let own = place.map(|place| place.own);
         Arc::new(Self {
             id,
             client,
+            place,
             ended: CancellationToken::new(),
             running: Mutex::default(),
-            notifications: ReplayBuffer::new(0, kept_bytes.clone()),
+            notifications: ReplayBuffer::new(0, own, kept_bytes.clone()),
             kept_bytes,
             streams: Mutex::default(),
             last_stream: AtomicU64::new(0),
@@ -102,17 +122,17 @@ impl Session {
         Ok(InFlightRequest { in_use: self.in_use(), id: id.get().into(), cancelled })
     }
 
-    /// The client wants no answer any more.
-    pub(super) fn cancel(&self, id: &str) {
-        if let Some(request) = self.running.lock().get(id) {
-            request.set();
-        }
+    /// The client wants no answer any more. Returns false if no such request is in flight here.
+    pub(super) fn cancel(&self, id: &str) -> bool {
+        let running = self.running.lock();
+        let request = running.get(id);
+        request.inspect(|request| request.set()).is_some()
     }
 
     /// A stream for a request.
     pub(super) fn open_stream(&self) -> Arc<ReplayBuffer> {
         let number = self.last_stream.fetch_add(1, Ordering::Relaxed) + 1;
-        let buffer = ReplayBuffer::new(number, self.kept_bytes.clone());
+        let buffer = ReplayBuffer::new(number, self.own(), self.kept_bytes.clone());
         self.streams.lock().push_back(Arc::clone(&buffer));
         self.tidy();
         buffer
@@ -143,6 +163,11 @@ impl Session {
         self.client.facts.protocol_version == LEGACY_VERSIONS[0]
     }
 
+    /// This replica, if there are several.
+    fn own(&self) -> Option<NonZeroU16> {
+        self.place.map(|place| place.own)
+    }
+
     /// Sends notifications of changes.
     pub(super) fn announce(&self, changes_seen: &[Change]) {
         for change in changes_seen.iter().filter(|change| self.client.wants(change)) {
@@ -157,17 +182,21 @@ impl Session {
         let body = match last.filter(|last| !last.is_empty()) {
             None => ReplyBody::Notifications(stream(&self.notifications, None)),
             Some(last) => {
-                let place = last.split_once('-').and_then(|(stream, after)| {
-                    Some((stream.parse::<u64>().ok()?, after.parse::<u64>().ok()?))
-                });
-                match place {
-                    Some((0, after)) => {
+                let last = EventId::parse(last);
+                let is_here = last.is_some_and(|last| last.replica == self.own());
+                match last.map(|last| (last.stream, last.event)) {
+                    // The replica that kept it is gone, and its notifications continue here.
+                    Some((0, _)) if !is_here && self.place.is_some() => {
+                        ReplyBody::Notifications(stream(&self.notifications, None))
+                    }
+                    Some((0, after)) if is_here => {
                         ReplyBody::Notifications(stream(&self.notifications, Some(after)))
                     }
                     // One that ended has to be refused: a client that gets an empty stream believes that
                     // there is more to come, and asks again for ever.
                     Some((number, after))
-                        if let Some(buffer) = self.stream(number)
+                        if is_here
+                            && let Some(buffer) = self.stream(number)
                             && !buffer.is_over_after(after) =>
                     {
                         ReplyBody::Response(stream(&buffer, Some(after)))
@@ -180,7 +209,7 @@ impl Session {
                 }
             }
         };
-        Reply { status: StatusCode::OK, session: None, body }
+        Reply::streamed(body)
     }
 
     fn stream(&self, number: u64) -> Option<Arc<ReplayBuffer>> {

@@ -1,6 +1,7 @@
 //! The execution log: looking calls up, and following it.
 
 mod query;
+mod shared;
 mod tail;
 
 use std::path::PathBuf;

@@ -15,7 +15,9 @@ use tokio::sync::mpsc::{self, Sender};
 use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
 
+use super::shared::SharedCalls;
 use super::{Service, Which, dir, unreadable};
+use crate::api::edit_problem::{DATABASE_FOR, come_again};
 use crate::explanation::Explanation;
 use crate::serve::{Path, Problem, Query};
 
@@ -37,9 +39,9 @@ struct LoggedCalls {
 
 /// The fields after the calls.
 #[derive(Serialize)]
-struct Rest {
-    malformed: u64,
-    unreadable: Vec<String>,
+pub(super) struct Rest {
+    pub(super) malformed: u64,
+    pub(super) unreadable: Vec<String>,
 }
 
 /// The newest calls that fit.
@@ -56,12 +58,17 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     let is_newest_first = which.newest_first == Some(true);
     let (dir, filter) = (dir(&service), which.filter()?);
+    let unreadable_rows = match SharedCalls::find(&service, &filter, is_newest_first).await {
+        Some(Ok(calls)) => return Ok(calls.answer()),
+        Some(Err(error)) => vec![format!("the calls of other replicas are missing: {error}")],
+        None => Vec::new(),
+    };
     let calls = spawn_blocking(move || read(&dir, &filter)).await;
     let calls = calls.map_err(|_| Problem::internal())?.map_err(|error| unreadable(&error))?;
     let calls = if is_newest_first { calls.newest_first() } else { calls };
     let (sender, receiver) = mpsc::channel(AHEAD_MAX);
     // Ends with the client: nothing can be sent then.
-    drop(spawn_blocking(move || write(calls, &sender)));
+    drop(spawn_blocking(move || write(calls, unreadable_rows, &sender)));
     let parts = stream::unfold(receiver, async |mut receiver| {
         Some((Ok::<Bytes, io::Error>(receiver.recv().await?), receiver))
     });
@@ -69,8 +76,7 @@ pub(super) async fn list(
 }
 
 /// Writes the document, part by part, for as long as the client reads.
-fn write(mut calls: CallIter, to: &Sender<Bytes>) -> Option<()> {
-    let mut unreadable = Vec::new();
+fn write(mut calls: CallIter, mut unreadable: Vec<String>, to: &Sender<Bytes>) -> Option<()> {
     let mut before = "{\"calls\":[";
     for call in calls.by_ref() {
         let call = match call {
@@ -130,11 +136,28 @@ pub(super) async fn why(
 async fn find(service: &Service, id: String) -> Result<LoggedCall, Problem> {
     let dir = dir(service);
     let filter = Filter { execution_id: Some(id.clone()), limit: Some(1), ..Filter::default() };
+    let mut missing = None;
+    if let Some(found) = SharedCalls::find(service, &filter, true).await {
+        let found = match found {
+            Ok(calls) => calls.only().await,
+            Err(error) => Err(error),
+        };
+        match found {
+            Ok(Some(call)) => return Ok(call),
+            Ok(None) => {}
+            Err(error) => missing = Some(error),
+        }
+    }
+    // The file has what is not shipped yet.
     let found = spawn_blocking(move || read(&dir, &filter).map(|mut calls| calls.next())).await;
     let found = found.map_err(|_| Problem::internal())?.map_err(|error| unreadable(&error))?;
-    match found {
-        Some(call) => call.map_err(|error| unreadable(&error)),
-        None => Err(Problem::not_found(format!("no call has the id `{id}`"))
+    match (found, missing) {
+        (Some(call), _) => call.map_err(|error| unreadable(&error)),
+        (None, Some(error)) => {
+            let detail = format!("no call of this replica has the id `{id}`, and {error}");
+            Err(come_again(Problem::unavailable(detail), DATABASE_FOR).remedy(error.remedy()))
+        }
+        (None, None) => Err(Problem::not_found(format!("no call has the id `{id}`"))
             .remedy("`GET /api/v1/log` shows the newest calls with their ids")),
     }
 }

@@ -8,13 +8,15 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive};
+use futures_util::stream::{BoxStream, StreamExt as _};
 use futures_util::{Stream, stream};
 use haft::record::{Follow, LogError, LoggedCall};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
+use super::super::gather::Gather;
 use super::{Service, Which, dir, unreadable};
-use crate::serve::{Problem, Query};
+use crate::serve::{PeerEvent, PeerEvents, PeerUpdate, Problem, Query};
 
 /// Interval between reads of the log.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -22,7 +24,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
 
 /// Calls from now on, each as an event `call` when it is over. `limit` and `newest_first` have no effect here. An
-/// event `problem` reports that the log cannot be read for now; the stream stays open.
+/// event `problem` reports that the log cannot be read for now; the stream stays open. Where the service has several
+/// replicas, the calls are of all of them.
 #[utoipa::path(
     get, path = "/api/v1/log/tail", operation_id = "follow_log", tag = "log", params(Which),
     responses(
@@ -33,14 +36,32 @@ const ALIVE_EVERY: Duration = Duration::from_secs(15);
 pub(super) async fn tail(
     State(service): State<Arc<Service>>,
     Query(which): Query<Which>,
+    Gather(peers): Gather,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
     let (dir, filter) = (dir(&service), which.filter()?);
     let follow = spawn_blocking(move || Follow::new(dir, filter)).await;
     let follow = follow.map_err(|_| Problem::internal())?.map_err(|error| unreadable(&error))?;
     let tail = Tail { follow, ready: VecDeque::new(), trouble: None };
-    let events =
-        stream::unfold(tail, async |tail| tail.next().await.map(|(it, tail)| (Ok(it), tail)));
-    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE_EVERY)))
+    let own = stream::unfold(tail, Tail::next);
+    let events: BoxStream<'static, Event> = match peers {
+        Some((peers, request)) => {
+            let others = stream::unfold(PeerEvents::open(peers, request), other_call);
+            stream::select(own, others).boxed()
+        }
+        None => own.boxed(),
+    };
+    Ok(Sse::new(events.map(Ok)).keep_alive(KeepAlive::new().interval(ALIVE_EVERY)))
+}
+
+/// The next event of another replica, as it came.
+async fn other_call(mut others: PeerEvents) -> Option<(Event, PeerEvents)> {
+    loop {
+        if let PeerUpdate::Event(_, PeerEvent { name, id, data }) = others.next().await {
+            let event = Event::default().event(name).data(data);
+            let event = id.into_iter().fold(event, Event::id);
+            return Some((event, others));
+        }
+    }
 }
 
 struct Tail {

@@ -76,9 +76,10 @@ async fn show(
 ) -> Result<Response, Problem> {
     let info = find(&service.live, &name)?;
     let mut details = ServerDetails::of(info, &service.live, Audience::from(&caller));
-    details.entry = for_editor(&service.live, RegistryDocument::Servers, &name, &caller).await;
-    let entry = service.live.entry(RegistryDocument::Servers, &name).await?;
-    let tag = entry.map(|(_, tag)| (ETAG, etag(&tag)));
+    // One read: an older entry beside a newer tag would let the editor overwrite what it has not seen.
+    let (entry, tag) = service.live.entry(RegistryDocument::Servers, &name).await?.unzip();
+    details.entry = entry.and_then(|entry| for_editor(&entry, &caller));
+    let tag = tag.map(|tag| (ETAG, etag(&tag)));
     Ok((AppendHeaders(tag), Json(details)).into_response())
 }
 

@@ -22,7 +22,7 @@ use haft_agent::{Agent, AgentSettings, Conversation, Sampler, SessionStore, Sess
 
 use super::toolbox::{Denied, Interrupted, Purpose, Toolbox};
 use super::trust::Trusted;
-use super::{EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, load};
+use super::{EXIT_CONFIG, EXIT_RUNTIME, Failure, Global, load, load_shared};
 use crate::gateway::Hub;
 
 pub(super) use completion::Complete;
@@ -120,7 +120,8 @@ pub(super) async fn open(global: &Global, args: &AgentArgs) -> anyhow::Result<Op
 
 /// The configuration with the agent's options of the command line. There need not be a file.
 fn configuration(global: &Global, args: &AgentArgs) -> anyhow::Result<Config> {
-    let (mut config, options) = load::load_usable_if_any(global)?;
+    let (config, options) = load::load_usable_if_any(global)?;
+    let (mut config, options) = load_shared::with_registry(config, options)?;
     for warning in &config.warnings {
         tracing::warn!("{warning}; {}", warning.remedy);
     }

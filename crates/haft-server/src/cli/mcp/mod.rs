@@ -14,7 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use super::toolbox::{Purpose, Toolbox};
 use super::trust::{self, Trusted};
-use super::{Global, block_on, load, log_times, profile};
+use super::{Global, block_on, load, load_shared, log_times, profile};
 use crate::gateway::{Gateway, Hub, View};
 
 /// The caller's name in the log.
@@ -50,6 +50,7 @@ pub(super) fn parse_surface(text: &str) -> Result<Surface, String> {
 
 pub(super) fn run(global: &Global, args: &McpArgs) -> anyhow::Result<ExitCode> {
     let (config, options) = load::load_usable(global, load::files(global)?)?;
+    let (config, options) = load_shared::with_registry(config, options)?;
     if let Some(name) = &args.profile {
         profile::require(&config, name)?;
     }

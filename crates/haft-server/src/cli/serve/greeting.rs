@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use haft::config::Config;
+use haft::config::choices::StoreKind;
 use haft::record::RecordSource;
 use haft::{ServerInfo, ServerState, ToolInfo};
 use serde_json::{Value, json};
@@ -81,17 +82,25 @@ fn lines(
             format!("{address} (every address of this machine; the lines above name one of them)");
         lines.push(("listening", all));
     }
+    if let (Some(shared), Some(database)) = (&config.shared, &service.shared) {
+        let (url, number) = (shared.url.value.shown(), database.replica_number());
+        lines.push(("shared", format!("{url}, replica {}", number.unwrap_or_default())));
+    }
     lines.push(match &config.registry_dir {
+        Some(dir) if config.registry_store.value == StoreKind::Shared => {
+            ("registry", format!("in the database; scripts in {}", dir.value.display()))
+        }
         Some(dir) => ("registry", dir.value.display().to_string()),
         None => {
             ("registry", "none: set `registry: {dir: ./tools}` to change tools over the API".into())
         }
     });
     lines.push(if service.keys.is_empty() {
-        let how = "none: changes need one, `haft keys create --scope admin --name me`";
-        ("keys", how.to_owned())
+        let needs = if service.keys.is_shared() { "every request needs" } else { "changes need" };
+        let how = format!("none: {needs} one, `haft keys create --scope admin --name me`");
+        ("keys", how)
     } else {
-        ("keys", config.api.keys_file.value.display().to_string())
+        ("keys", service.keys.store().location())
     });
     if let Some(tool) = runtime.tools().iter().find(|tool| is_example(tool)) {
         let arguments = example(&tool.input_schema);

@@ -4,20 +4,22 @@ mod first_start;
 mod greeting;
 mod notify;
 mod sampling;
+pub(super) mod shared;
 mod signals;
 
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::Args;
 use haft::config::LoadOptions;
-use haft::live::Live;
 use haft::record::LogHealth;
-use haft::{Config, HumanInbox, Runtime};
-use tokio::time::timeout;
+use haft::{Config, HumanInbox, ReplicaNumber, Runtime};
+use haft_postgres::Database;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -28,8 +30,8 @@ use super::{
     EXIT_CONFIG, EXIT_INTERRUPTED, EXIT_RUNTIME, Failure, Global, block_on, count, load, log_times,
 };
 use crate::api::{self, Service};
-use crate::gateway::{Hub, Mount};
-use crate::keys::{self, KeyFile, Keyring};
+use crate::gateway::Hub;
+use crate::keys::Keyring;
 use crate::progress::Progress;
 use crate::runs::Runs;
 use crate::serve::{GuardSettings, ListenError, Listener, ListenerSettings, TlsFiles};
@@ -37,6 +39,7 @@ use crate::telemetry::Telemetry;
 use first_start::First;
 pub(super) use greeting::reachable;
 pub(super) use sampling::sampler;
+use shared::{SharedStart, Shipping};
 use signals::{Signals, Wish};
 
 #[derive(Debug, Args)]
@@ -101,33 +104,41 @@ async fn serve(
     {
         return Err(already_running(&service).into());
     }
-    let keys = KeyFile::new(config.api.keys_file.value.clone());
-    let keys = Keyring::open(keys)
-        .map_err(|error| Failure::new(EXIT_CONFIG, keys::chain(&error), error.remedy()))?;
-    let keys = Arc::new(keys);
-    // The address first: without it no server needs to start.
+    // The database first: it may take a while, and nothing listens until the keys are known.
+    let database = shared::open(&config, &mut signals).await?;
+    let keys = Arc::new(shared::keyring(&config, database.as_ref()).await?);
+    // The address next: without it no server needs to start.
     let listener = listen(args, &config, &keys).await?;
-    let api = &config.api;
-    let grace = api.shutdown_grace.value;
-    let guard = GuardSettings {
-        allowed_hosts: api.allowed_hosts.value.clone(),
-        allowed_origins: api.allowed_origins.value.clone(),
-    };
+    let SharedStart { config, options, store } =
+        shared::join(database.as_ref(), config, options, listener.local_addr()).await?;
+    let (drain_delay, grace) = (config.api.drain_delay.value, config.api.shutdown_grace.value);
+    let guard = guard(&config);
     let telemetry = Telemetry::start(&config.telemetry)
         .map_err(|error| Failure::new(EXIT_CONFIG, error.to_string(), error.remedy()))?;
-    let inbox = HumanInbox::default();
+    let replica = database.as_ref().and_then(Database::replica_number).unwrap_or_default();
+    let replica = ReplicaNumber::new(replica);
+    let inbox = HumanInbox::of_replica(replica);
     // From the start on: a server may ask while it is being connected.
     let _attending = inbox.attend();
     let hub = Hub::with_inbox(inbox.clone());
     hub.set_sampler(sampler(&config.agent));
     let asked = (hub.clone(), inbox);
     let callers = Arc::clone(&keys);
-    let runtime = start(config, &mut signals, Arc::clone(&telemetry), callers, asked).await?;
-    let gateway = Mount::new(runtime.clone(), hub.clone());
-    let live = Live::follow(runtime, options);
-    let service = Service::new(live.clone(), Arc::clone(&keys), Arc::clone(&telemetry));
+    let runtime =
+        start(config, &mut signals, Arc::clone(&telemetry), callers, asked, replica).await?;
+    let (gateway, peers) = shared::gateway(database.as_ref(), &runtime, &hub).await?;
+    let live = shared::follow(runtime, options, store);
+    let service = Service::of_replica(
+        live.clone(),
+        Arc::clone(&keys),
+        Arc::clone(&telemetry),
+        database.clone(),
+        peers,
+    );
     let stop = CancellationToken::new();
     let background = TaskTracker::new();
+    background.spawn(shared::report(database.clone(), live.clone(), stop.clone()));
+    let shipping = Shipping::start(&service);
     // Commands wait for their calls, which may take as long as the whole end.
     let commands = TaskTracker::new();
     let context = ServiceContext {
@@ -160,6 +171,15 @@ async fn serve(
                     background.spawn(async move { service.reload_on_signal().await });
                 }
                 Wish::End => break,
+                Wish::Drain => {
+                    service.is_draining.store(true, Ordering::Relaxed);
+                    tokio::select! {
+                        _ = &mut serving => {}
+                        () = sleep(drain_delay) => {}
+                        () = signals.end() => {}
+                    }
+                    break;
+                }
             },
         }
     }
@@ -189,6 +209,8 @@ async fn serve(
             tracing::warn!("a command does not take its answer and is left behind");
         }
         gateway.stop().await;
+        shipping.end().await;
+        shared::leave(database.as_ref()).await;
         telemetry.end().await;
     };
     tokio::select! {
@@ -239,6 +261,13 @@ async fn open_socket(path: &Path) -> Option<ServiceSocket> {
 /// Time to send answers to calls that were cut off.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
+fn guard(config: &Config) -> GuardSettings {
+    GuardSettings {
+        allowed_hosts: config.api.allowed_hosts.value.clone(),
+        allowed_origins: config.api.allowed_origins.value.clone(),
+    }
+}
+
 async fn listen(args: &ServeArgs, config: &Config, keys: &Keyring) -> anyhow::Result<Listener> {
     let api = &config.api;
     let address = args.listen.unwrap_or(api.listen.value);
@@ -266,6 +295,7 @@ async fn start(
     telemetry: Arc<Telemetry>,
     keys: Arc<Keyring>,
     (hub, inbox): (Hub, HumanInbox),
+    replica: ReplicaNumber,
 ) -> anyhow::Result<Runtime> {
     let (progress, cancel) = (Progress::on_stderr(), CancellationToken::new());
     let (watch, clients) = (progress.clone(), hub.clone());
@@ -276,6 +306,7 @@ async fn start(
         .served()
         .server_handler(hub)
         .inbox(inbox)
+        .replica(replica)
         .callers(keys)
         .observe(move |call| telemetry.observe(call))
         .watch_servers(move |server, health| {

@@ -5,8 +5,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// The request behind a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wish {
-    /// SIGINT or SIGTERM: finish.
+    /// SIGINT: finish.
     End,
+    /// SIGTERM: finish, and let load balancers notice first.
+    Drain,
     /// SIGHUP: load the files again.
     Reload,
 }
@@ -30,13 +32,13 @@ impl Signals {
     pub(super) async fn next(&mut self) -> Wish {
         tokio::select! {
             _ = self.interrupt.recv() => Wish::End,
-            _ = self.terminate.recv() => Wish::End,
+            _ = self.terminate.recv() => Wish::Drain,
             _ = self.hang_up.recv() => Wish::Reload,
         }
     }
 
     /// The next time that an end is wanted.
     pub(super) async fn end(&mut self) {
-        while self.next().await != Wish::End {}
+        while self.next().await == Wish::Reload {}
     }
 }

@@ -5,6 +5,7 @@ mod histogram;
 mod outcomes;
 mod page;
 mod report;
+mod shipping;
 mod usage;
 
 use haft::CallSummary;
@@ -15,6 +16,7 @@ use histogram::Histogram;
 use outcomes::Outcomes;
 pub(crate) use page::CONTENT_TYPE as METRICS_CONTENT_TYPE;
 pub(super) use report::SpanCounts;
+pub(crate) use shipping::shipping_report;
 use usage::Usage;
 
 /// Counters of calls. Counting takes only short locks.

@@ -6,6 +6,7 @@ use haft::live::Live;
 use haft::memory::MemoryStats;
 use haft::record::LogHealth;
 use haft::{LoadStats, Runtime, ServerInfo, ServerState, ToolLoadStats};
+use haft_postgres::DatabaseHealth;
 use jiff::Timestamp;
 
 use super::Metrics;
@@ -15,7 +16,12 @@ use super::usage::ToolOutcome;
 
 impl Metrics {
     /// Counters and the current state of the toolbox, for Prometheus.
-    pub(in crate::telemetry) fn report(&self, live: &Live, traces: Option<SpanCounts>) -> String {
+    pub(in crate::telemetry) fn report(
+        &self,
+        live: &Live,
+        traces: Option<SpanCounts>,
+        shared: Option<&DatabaseHealth>,
+    ) -> String {
         let (runtime, mut page) = (live.runtime(), Page::default());
         let load_stats = runtime.load_stats();
         self.calls(&load_stats, &mut page);
@@ -30,6 +36,9 @@ impl Metrics {
         page.one("haft_reload_problem", Kind::Gauge, help, u8::from(has_problem));
         if let Some(counts) = traces {
             spans(counts, &mut page);
+        }
+        if let Some(health) = shared {
+            database(health, &mut page);
         }
         page.family("haft_build_info", Kind::Gauge, "The running version.");
         page.sample("haft_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
@@ -107,6 +116,15 @@ fn histogram(name: &str, help: &str, times: &Histogram, page: &mut Page) {
 
 /// One of a tool's figures.
 type Figure = fn(&ToolLoadStats) -> u32;
+
+fn database(health: &DatabaseHealth, page: &mut Page) {
+    let help = "1 if the shared database responds.";
+    page.one("haft_shared_up", Kind::Gauge, help, u8::from(health.problem.is_none()));
+    let help = "Seconds since the shared database last confirmed its state.";
+    page.one("haft_shared_age_seconds", Kind::Gauge, help, health.age.as_secs_f64());
+    let help = "1 if the shared database lost commits within the last hour.";
+    page.one("haft_shared_lost_commits", Kind::Gauge, help, u8::from(health.lost_commits));
+}
 
 /// The current load.
 fn busy(load_stats: &LoadStats, page: &mut Page) {

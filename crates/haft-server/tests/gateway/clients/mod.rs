@@ -7,6 +7,7 @@ mod inspector;
 mod many;
 mod python1;
 mod python2;
+mod replicas;
 mod report;
 mod rust;
 mod toolbox;

@@ -5,6 +5,7 @@ mod following;
 mod lines;
 mod reading;
 mod rotation;
+mod shipping;
 mod size;
 mod stall;
 mod writing;

@@ -1,0 +1,66 @@
+//! Counters of changes, which replicas poll.
+
+use tokio::time::Instant;
+
+/// State that replicas hold copies of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Topic {
+    /// The registry.
+    Registry,
+    /// The API keys.
+    Keys,
+    /// The standing approvals.
+    Approvals,
+}
+
+/// The counter of each topic. A greater or lesser number means that the state was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TopicSeqs {
+    registry: i64,
+    keys: i64,
+    approvals: i64,
+    confirmed: Instant,
+}
+
+impl TopicSeqs {
+    /// The counters before the first poll.
+    pub(crate) fn unknown(now: Instant) -> Self {
+        Self { registry: -1, keys: -1, approvals: -1, confirmed: now }
+    }
+
+    /// The counters of a poll that was sent at `confirmed`.
+    pub(crate) fn of(rows: impl Iterator<Item = (String, i64)>, confirmed: Instant) -> Self {
+        let mut seqs = Self::unknown(confirmed);
+        for (name, seq) in rows {
+            match name.as_str() {
+                "registry" => seqs.registry = seq,
+                "keys" => seqs.keys = seq,
+                "approvals" => seqs.approvals = seq,
+                // A newer Haft has more of them.
+                _ => {}
+            }
+        }
+        seqs
+    }
+
+    /// The counter of a topic.
+    pub fn seq(&self, topic: Topic) -> i64 {
+        match topic {
+            Topic::Registry => self.registry,
+            Topic::Keys => self.keys,
+            Topic::Approvals => self.approvals,
+        }
+    }
+
+    /// The time at which the last successful poll was sent: every change committed before is counted.
+    pub fn confirmed(&self) -> Instant {
+        self.confirmed
+    }
+
+    /// Returns true if a counter went back: the database lost commits.
+    pub(crate) fn went_back(&self, before: &Self) -> bool {
+        self.registry < before.registry
+            || self.keys < before.keys
+            || self.approvals < before.approvals
+    }
+}

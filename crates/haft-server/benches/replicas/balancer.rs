@@ -1,0 +1,54 @@
+//! A plain load balancer: each connection goes to the next replica that accepts it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// Longest wait for a replica to accept a connection.
+const CONNECT_MAX: Duration = Duration::from_secs(1);
+
+/// A running balancer. Ends when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Balancer {
+    pub(crate) port: u16,
+    task: JoinHandle<()>,
+}
+
+impl Balancer {
+    pub(crate) async fn start(replicas: Vec<SocketAddr>) -> io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let port = listener.local_addr()?.port();
+        Ok(Self { port, task: tokio::spawn(accept(listener, replicas.into())) })
+    }
+}
+
+impl Drop for Balancer {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn accept(listener: TcpListener, replicas: Arc<[SocketAddr]>) {
+    let next = Arc::new(AtomicUsize::new(0));
+    while let Ok((mut client, _)) = listener.accept().await {
+        let (next, replicas) = (Arc::clone(&next), Arc::clone(&replicas));
+        tokio::spawn(async move {
+            for _ in 0..replicas.len() {
+                let replica = replicas[next.fetch_add(1, Ordering::Relaxed) % replicas.len()];
+                if let Ok(Ok(mut replica)) = timeout(CONNECT_MAX, TcpStream::connect(replica)).await
+                {
+                    // Either side may end; the other one then sees it.
+                    let _ = copy_bidirectional(&mut client, &mut replica).await;
+                    return;
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,37 @@
+//! Three replicas on a real PostgreSQL: `chaos` checks them under faults (`cargo xtask chaos`), `demo` shows them
+//! (`cargo xtask demo replicas`).
+//!
+//! Options of `chaos`: `--minutes N` or `--seconds N`, `--seed N`, `--plant-fault` (the check of the registry must fail).
+
+mod balancer;
+mod calls;
+mod chaos;
+mod client;
+mod cluster;
+mod demo;
+mod keys;
+mod nemesis;
+mod proxy;
+mod registry;
+
+use std::process::ExitCode;
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+fn main() -> Result<ExitCode, Failure> {
+    // Cargo passes `--bench` to every benchmark.
+    let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    match args.next().as_deref() {
+        Some("chaos") => {
+            let problems = runtime.block_on(chaos::run(&chaos::Options::parse(args)?))?;
+            for problem in &problems {
+                println!("FAILED: {problem}");
+            }
+            println!("{}", if problems.is_empty() { "passed" } else { "failed" });
+            Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        }
+        Some("demo") => runtime.block_on(demo::run()).map(|()| ExitCode::SUCCESS),
+        _ => Err("choose `chaos` or `demo`".into()),
+    }
+}
