@@ -99,11 +99,7 @@ async fn serve(
     socket: &Path,
 ) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::new()?;
-    if !global.standalone
-        && let Some(service) = running(socket).await
-    {
-        return Err(already_running(&service).into());
-    }
+    refuse_second(global, socket).await?;
     // The database first: it may take a while, and nothing listens until the keys are known.
     let database = shared::open(&config, &mut signals).await?;
     let keys = Arc::new(shared::keyring(&config, database.as_ref()).await?);
@@ -230,6 +226,11 @@ async fn serve(
 
 /// Opens the socket for commands of the same user. Without it they start the servers themselves.
 /// Two services would write the same state and start every server twice.
+async fn refuse_second(global: &Global, socket: &Path) -> Result<(), Failure> {
+    let service = if global.standalone { None } else { running(socket).await };
+    service.map_or(Ok(()), |service| Err(already_running(&service)))
+}
+
 fn already_running(service: &RunningService) -> Failure {
     let process = service.pid.map(|pid| format!(" as process {pid}")).unwrap_or_default();
     let address = service.url.as_ref().map(|url| format!(" at {url}")).unwrap_or_default();
