@@ -498,6 +498,7 @@ class OpenItems(TypedDict):
     """The open questions."""
 
     items: list[InboxItem]
+    replicas_missing: NotRequired[list[int]]
 
 
 Outcome = Literal['added', 'replaced']
@@ -571,7 +572,7 @@ class Readiness(TypedDict):
     status: ReadyStatus
 
 
-ReadyStatus = Literal['ready', 'starting', 'degraded', 'unready']
+ReadyStatus = Literal['ready', 'starting', 'degraded', 'draining', 'unready']
 
 
 class Reason(TypedDict):
@@ -579,6 +580,25 @@ class Reason(TypedDict):
 
     what: str
     why: str
+
+
+class ReplicaEntry(TypedDict):
+    """One replica, as it last reported itself."""
+
+    address: str
+    config: str
+    number: int
+    problem: NotRequired[Union[str, None]]
+    revision: NotRequired[Union[str, None]]
+    seen_ms_ago: int
+    version: str
+
+
+class ReplicaList(TypedDict):
+    """The live replicas."""
+
+    own: int
+    replicas: list[ReplicaEntry]
 
 
 class Resolved(TypedDict):
@@ -607,6 +627,7 @@ class Rotation(TypedDict):
 class RunList(TypedDict):
     """The runs that are known."""
 
+    replicas_missing: NotRequired[list[int]]
     runs: list[RunSummary]
 
 
@@ -656,6 +677,7 @@ class RunningCalls(TypedDict):
     """The calls in flight."""
 
     calls: list[RunningCall]
+    replicas_missing: NotRequired[list[int]]
 
 
 SearchDecision = Literal['use_tool', 'no_tool', 'ask_human']
@@ -969,6 +991,8 @@ __all__ = [
     "Readiness",
     "ReadyStatus",
     "Reason",
+    "ReplicaEntry",
+    "ReplicaList",
     "Resolved",
     "Resources",
     "Rotation",
