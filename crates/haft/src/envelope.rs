@@ -109,7 +109,7 @@ impl Envelope {
         }
     }
 
-    /// Rewrites the note of a text that was cut for its reader: `render` writes [`Remedy::ReadExecution`].
+    /// Rewrites the note of a result that was cut for its reader: `render` writes [`Remedy::ReadExecution`].
     pub fn render_cuts(&mut self, render: impl Fn(&Remedy) -> String) {
         let blocks = self.content.iter_mut().filter_map(|block| match block {
             Content::Text { text } | Content::Resource { text: Some(text), .. } => Some(text),
