@@ -213,10 +213,11 @@ describe("the console", () => {
     await page.getByLabel("Scope").selectOption("approve");
     await page.getByLabel("Expires after").fill("30d");
     await page.getByLabel("Rate").fill("60/min");
-    await page.getByLabel("Quota").fill("1000/day");
+    await page.getByLabel("Quota", { exact: true }).fill("1000/day");
+    await page.getByLabel("Log quota").fill("1MB/day");
     await page.getByRole("button", { name: "Create" }).click();
     await page.getByText("is shown once").waitFor();
-    const row = page.getByRole("row", { name: /robot approve everything 60\/min, 1000\/day/ });
+    const row = page.getByRole("row", { name: /robot approve everything 60\/min, 1000\/day, log 1MB\/day/ });
     await row.waitFor();
     expect(await row.textContent()).not.toContain("never");
     await row.getByRole("button", { name: "Revoke", exact: true }).click();

@@ -2016,7 +2016,7 @@ export interface components {
             after?: Record<string, never>;
             /** @description The time of its beginning, RFC 3339. */
             at: string;
-            /** @description The item before, secrets masked. */
+            /** @description The item before, secrets masked. `unreadable` has the reason if it could not be read. */
             before?: Record<string, never>;
             /** @description The address it came from, or `terminal`. */
             from: string;
@@ -2038,6 +2038,11 @@ export interface components {
         AuditList: {
             /** @description The actions, newest first. */
             actions: components["schemas"]["AuditEntry"][];
+            /**
+             * Format: int64
+             * @description Number of lines that cannot be read and are left out.
+             */
+            malformed: number;
         };
         /** @description The result of a change, which is durable and in use. */
         Changed: {
@@ -2144,6 +2149,8 @@ export interface components {
             burst?: number | null;
             /** @description The time from which on it is refused, RFC 3339. */
             expires?: string | null;
+            /** @description The most bytes of its entries in the log on one UTC day, such as `100MB/day`. */
+            log_quota?: string | null;
             /** @description The time until which the secret before the last rotation works, RFC 3339. */
             previous_until?: string | null;
             /** @description The most calls on one UTC day, such as `10000/day`. */
@@ -2227,6 +2234,11 @@ export interface components {
             burst?: number | null;
             /** @description The time after which it is refused, such as `30d`. */
             expires?: string | null;
+            /**
+             * @description The most bytes of its entries in the log on one UTC day, such as `100MB/day`. Entries beyond it have no
+             *     arguments and no answer.
+             */
+            log_quota?: string | null;
             /** @description Its name, shown in lists and in the log. */
             name: string;
             /** @description An entry of `profiles` to bind a call key to: it may use the MCP endpoint of that one, and nothing else. */

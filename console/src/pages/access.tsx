@@ -109,7 +109,8 @@ function visible(key: Key): string {
 
 function limits(key: Key): string {
   const burst = key.burst ? `burst ${key.burst}` : null;
-  return [key.rate, burst, key.quota].filter((limit) => limit != null).join(", ") || "–";
+  const log = key.log_quota ? `log ${key.log_quota}` : null;
+  return [key.rate, burst, key.quota, log].filter((limit) => limit != null).join(", ") || "–";
 }
 
 function NewKey() {
@@ -121,6 +122,7 @@ function NewKey() {
   const [expires, setExpires] = useState("");
   const [rate, setRate] = useState("");
   const [quota, setQuota] = useState("");
+  const [logQuota, setLogQuota] = useState("");
   const [created, setCreated] = useState<Schemas["CreatedKey"] | null>(null);
   const [error, setError] = useState<unknown>(null);
   const create = async () => {
@@ -134,6 +136,7 @@ function NewKey() {
         expires: expires || null,
         rate: rate || null,
         quota: quota || null,
+        log_quota: logQuota || null,
       };
       setCreated(await ok(api.POST("/api/v1/keys", { body })));
       setName("");
@@ -190,6 +193,7 @@ function NewKey() {
           <>
             <Limit label="Rate" example="60/min" value={rate} set={setRate} />
             <Limit label="Quota" example="10000/day" value={quota} set={setQuota} />
+            <Limit label="Log quota" example="100MB/day" value={logQuota} set={setLogQuota} />
           </>
         )}
         <button type="submit" className="primary">

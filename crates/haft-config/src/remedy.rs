@@ -66,6 +66,18 @@ pub enum Remedy {
         /// The execution's id.
         id: String,
     },
+    /// Find the rule that denied a call.
+    FindRule {
+        /// True if the rule itself is at fault.
+        is_faulty: bool,
+    },
+    /// Check the sandboxes of this machine.
+    CheckSandbox {
+        /// The alternative.
+        alternative: Option<String>,
+    },
+    /// Create the folder of a registry.
+    CreateRegistry,
     /// Let people answer in the inbox of a running service.
     UseInbox {
         /// The alternative for this caller.
@@ -150,6 +162,19 @@ impl fmt::Display for Remedy {
             Self::ReadExecution { id } => {
                 write!(f, "the execution log has the result of `{id}`")
             }
+            Self::FindRule { is_faulty: false } => f.write_str(
+                "change the arguments or do without it; the log entry of the call has the rule",
+            ),
+            Self::FindRule { is_faulty: true } => {
+                f.write_str("let the operator fix the rule; the log entry of the call has it")
+            }
+            Self::CheckSandbox { alternative } => {
+                f.write_str("check what this machine offers for sandboxes")?;
+                alternative.iter().try_for_each(|alternative| write!(f, ", or {alternative}"))
+            }
+            Self::CreateRegistry => f.write_str(
+                "create it with a `tools.json` ({\"tools\": []}) and an `mcp.json` ({\"mcp_servers\": {}})",
+            ),
             Self::UseInbox { alternative } => {
                 write!(f, "{alternative}, or use a service, whose inbox people can see and answer")
             }

@@ -1,18 +1,12 @@
 //! Random tokens and delays.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 /// A token of 32 hexadecimal digits.
 pub(crate) fn token() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)?;
-    let mut text = String::new();
-    for byte in bytes {
-        // Writing to a `String` cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    Ok(text)
+    Ok(haft_text::hex(&bytes))
 }
 
 /// A random duration of at most `most`.

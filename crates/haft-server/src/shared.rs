@@ -1,6 +1,5 @@
 //! The shared database of a service: its settings, and what a replica reports about itself.
 
-use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -138,12 +137,7 @@ pub(crate) fn config_digest(config: &Config) -> String {
     for file in config.files.iter().filter(|file| !is_registrys(config, &file.name)) {
         hash.update(file.digest);
     }
-    let mut text = String::new();
-    for byte in &hash.finalize()[..DIGEST_BYTES] {
-        // Writing to a `String` cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    haft_text::hex(&hash.finalize()[..DIGEST_BYTES])
 }
 
 fn is_registrys(config: &Config, file: &str) -> bool {

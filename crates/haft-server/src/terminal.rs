@@ -166,6 +166,19 @@ pub(crate) fn table(paint: Paint, head: &[&str], rows: &[Vec<String>]) {
     }
 }
 
+/// A path that is shortened in the middle, so that its file name stays.
+pub(crate) fn fit_path(path: &str, chars_max: usize) -> String {
+    let count = path.chars().count();
+    if count <= chars_max || chars_max < 8 {
+        return path.to_owned();
+    }
+    let name = path.rsplit('/').next().unwrap_or_default().chars().count() + 1;
+    let tail = name.min(chars_max - 4);
+    let head: String = path.chars().take(chars_max - 3 - tail).collect();
+    let tail: String = path.chars().skip(count - tail).collect();
+    format!("{head}...{tail}")
+}
+
 /// As many characters as fit; what is left out shows as dots.
 pub(crate) fn fit(text: &str, chars_max: usize) -> String {
     if text.chars().count() <= chars_max || chars_max < 4 {
@@ -176,7 +189,7 @@ pub(crate) fn fit(text: &str, chars_max: usize) -> String {
 }
 
 /// Columns of stdout; unlimited if it is not a terminal.
-fn stdout_width() -> usize {
+pub(crate) fn stdout_width() -> usize {
     if !std::io::stdout().is_terminal() {
         return usize::MAX;
     }

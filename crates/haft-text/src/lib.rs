@@ -2,6 +2,7 @@
 //! [look alike](lookalike), words for error messages. Depends on nothing of Haft.
 
 mod duration;
+mod hex;
 pub mod json_text;
 pub mod lookalike;
 pub mod name;
@@ -10,6 +11,7 @@ mod text;
 mod words;
 
 pub use duration::human;
+pub use hex::hex;
 pub use secret::Secret;
 pub use text::{beginning, is_deceptive, printable, printable_block, printable_json};
 pub use words::{innermost, list, nearest};

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use sha2::{Digest, Sha256};
 
+use crate::hex;
+
 /// The longest name that is looked up. Longer ones are rejected unread: comparing a name of
 /// megabytes with every other one takes seconds.
 pub const NAME_BYTES_MAX: usize = 256;
@@ -48,8 +50,7 @@ pub fn distinct(original: &str) -> String {
 /// Returns the first hexadecimal digits of a string's hash.
 pub fn hash(text: &str, chars: usize) -> String {
     let digest = Sha256::digest(text.as_bytes());
-    let bytes = digest.iter().take(chars / 2);
-    bytes.fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+    hex(&digest[..digest.len().min(chars / 2)])
 }
 
 #[cfg(test)]

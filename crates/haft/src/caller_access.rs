@@ -5,6 +5,7 @@ use std::sync::Arc;
 use haft_config::config::NamePattern;
 use haft_config::config::call_limits::CallLimits;
 use haft_config::config::gateway::LOCAL;
+use haft_config::config::log_quota::LogQuota;
 
 /// The limits of one caller.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -13,6 +14,8 @@ pub struct CallerAccess {
     pub limits: CallLimits,
     /// The only tools and servers that it sees and calls.
     pub lists: AccessLists,
+    /// The bytes of its entries in the execution log. Entries beyond it are kept without arguments and answer.
+    pub log_quota: Option<LogQuota>,
 }
 
 /// The tools and servers that a caller sees, as profiles list them; all by default.

@@ -109,6 +109,26 @@ impl Envelope {
         }
     }
 
+    /// Rewrites the note of a result that was cut for its reader: `render` writes [`Remedy::ReadExecution`].
+    pub fn render_cuts(&mut self, render: impl Fn(&Remedy) -> String) {
+        let blocks = self.content.iter_mut().filter_map(|block| match block {
+            Content::Text { text } | Content::Resource { text: Some(text), .. } => Some(text),
+            Content::Image { .. }
+            | Content::Audio { .. }
+            | Content::Resource { text: None, .. } => None,
+        });
+        let error = self.error.as_mut().map(|error| &mut error.message);
+        for text in blocks.chain(error).filter(|text| text.ends_with("`]")) {
+            let remedy = Remedy::ReadExecution { id: self.execution_id.clone() };
+            let end = format!("{remedy}]");
+            if text.ends_with(&end) {
+                text.truncate(text.len() - end.len());
+                text.push_str(&render(&remedy));
+                text.push(']');
+            }
+        }
+    }
+
     /// The result as a Rust type: from `data`, or from the text if there is no structured data. Text that is not JSON
     /// of that type is taken as a string.
     ///

@@ -594,13 +594,8 @@ impl CallError {
             Self::ApprovalNeeded { how, .. } => {
                 format!("{how}, or set `approval: auto` for the tool").into()
             }
-            Self::DeniedByRule { problem: None, .. } => {
-                "change the arguments or do without it; the operator finds the rule with `haft why`"
-                    .into()
-            }
-            Self::DeniedByRule { problem: Some(_), .. } => {
-                "the operator finds the rule with `haft why`, and its mistakes with `haft check --connect`"
-                    .into()
+            Self::DeniedByRule { problem, .. } => {
+                Remedy::FindRule { is_faulty: problem.is_some() }
             }
             Self::RuleAsks { how, .. } => (*how).into(),
             Self::Refused { .. } => "do without it, or ask them what they would allow".into(),

@@ -18,9 +18,13 @@ pub(crate) fn select() -> Result<()> {
     step(&mut cargo(&["bench", PROFILE, "--package", "haft-select", "--bench", "select"]))
 }
 
-pub(crate) fn serve() -> Result<()> {
-    require_program("wrk", "wrk")?;
-    step(&mut cargo(&["bench", PROFILE, "--package", "haft-server", "--bench", "serve"]))
+/// Measures all parts, or those that are named.
+pub(crate) fn serve(parts: &[&str]) -> Result<()> {
+    if parts.is_empty() || parts.contains(&"calls") {
+        require_program("wrk", "wrk")?;
+    }
+    let args = ["bench", PROFILE, "--package", "haft-server", "--bench", "serve", "--"];
+    step(cargo(&args).args(parts))
 }
 
 pub(crate) fn mcp() -> Result<()> {

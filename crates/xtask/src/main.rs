@@ -31,7 +31,9 @@ cargo xtask conformance server --url URL [--revision REVISION] [--scenario NAME]
 cargo xtask conformance gateway
                                and against `haft serve` with the suite's own server behind it
 cargo xtask bench call-path    what a call costs, in parts and as ratios
-cargo xtask bench serve        what serving costs: calls over HTTP (with wrk), registry writes, reloads
+cargo xtask bench serve [calls] [keys] [writes] [reload]
+                               what serving costs: calls over HTTP (with wrk), rates of 100 keys, registry writes,
+                               reloads; all, or those that are named
 cargo xtask bench gateway [--prepare] [--quick] [NAME...]
                                `haft serve` beside a bare pass-through and published gateways; --prepare
                                installs and builds only
@@ -77,7 +79,7 @@ fn main() -> ExitCode {
         ["conformance", "server", ref options @ ..] => conformance::server::run(options),
         ["conformance", client] => conformance::client::run_program(client.as_ref()),
         ["bench", "call-path"] => bench::call_path(),
-        ["bench", "serve"] => bench::serve(),
+        ["bench", "serve", ref parts @ ..] => bench::serve(parts),
         ["bench", "gateway", ref options @ ..] => bench::gateway(options),
         ["bench", "instructions", "--built"] => instructions::check_built(),
         ["bench", "instructions", ref options @ ..] => instructions::run(options),

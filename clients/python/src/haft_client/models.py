@@ -57,6 +57,7 @@ class AuditList(TypedDict):
     """Actions of admins."""
 
     actions: list[AuditEntry]
+    malformed: int
 
 
 class BatchAnswer(TypedDict):
@@ -401,6 +402,7 @@ class KeyLimits(TypedDict):
 
     burst: NotRequired[Union[int, None]]
     expires: NotRequired[Union[str, None]]
+    log_quota: NotRequired[Union[str, None]]
     previous_until: NotRequired[Union[str, None]]
     quota: NotRequired[Union[str, None]]
     rate: NotRequired[Union[str, None]]
@@ -474,6 +476,7 @@ class NewKey(TypedDict):
 
     burst: NotRequired[Union[int, None]]
     expires: NotRequired[Union[str, None]]
+    log_quota: NotRequired[Union[str, None]]
     name: str
     profile: NotRequired[Union[str, None]]
     quota: NotRequired[Union[str, None]]

@@ -189,7 +189,7 @@ impl Calls<'_> {
 
     /// The available tools, for a model that called an unknown one.
     fn names(&self) -> String {
-        let tools = self.agent.runtime.tools();
+        let tools = self.agent.visible_tools();
         let names: Vec<&str> =
             tools.iter().take(NAMED_MAX).map(|tool| tool.name.as_str()).collect();
         let more = tools.len().saturating_sub(names.len());

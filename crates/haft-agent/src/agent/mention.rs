@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::resources::{offers, owner};
+use haft::AccessLists;
 use haft::Content;
 use haft::Resources;
 use haft::Runtime;
@@ -25,8 +26,12 @@ pub struct Mentioned {
 
 /// Reads the resources that a message mentions as `@URI` or `@server:URI`. Other words stay
 /// unmodified: an e-mail address, a name. A word that looks like a URI (`@scheme://...`) and cannot
-/// be read is an error.
-pub async fn mentioned(runtime: &Runtime, text: &str) -> Result<Mentioned, ToolFailure> {
+/// be read is an error. Servers that `lists` hides do not exist for the message.
+pub async fn mentioned(
+    runtime: &Runtime,
+    text: &str,
+    lists: &AccessLists,
+) -> Result<Mentioned, ToolFailure> {
     let mut content = vec![Content::text(text)];
     let mut read = Vec::new();
     let (mut listed, mut bytes) = (None, 0);
@@ -34,7 +39,7 @@ pub async fn mentioned(runtime: &Runtime, text: &str) -> Result<Mentioned, ToolF
     for word in words.filter_map(|word| word.strip_prefix('@')) {
         // Punctuation at the end of a sentence is rarely part of a URI.
         let word = word.trim_end_matches(['.', ',', ';', '!', '?', ')', '"', '\'']);
-        let Some((server, uri)) = found(runtime, &mut listed, word).await? else { continue };
+        let Some((server, uri)) = found(runtime, lists, &mut listed, word).await? else { continue };
         let name = format!("{server}:{uri}");
         if read.contains(&name) {
             continue;
@@ -77,12 +82,13 @@ type Listed = Option<Vec<(String, Arc<Resources>)>>;
 
 async fn found(
     runtime: &Runtime,
+    lists: &AccessLists,
     listed: &mut Listed,
     word: &str,
 ) -> Result<Option<(String, String)>, ToolFailure> {
     let listed = match listed {
         Some(listed) => listed,
-        none => none.insert(runtime.all_resources(|_| true).await),
+        none => none.insert(runtime.all_resources(|server| lists.shows_server(server)).await),
     };
     // A URI as a whole comes first: its scheme may be the name of a server.
     let is_known = |(_, resources): &(String, Arc<Resources>)| offers(resources, word);
@@ -91,6 +97,7 @@ async fn found(
     }
     if let Some((server, uri)) = word.split_once(':')
         && !uri.starts_with("//")
+        && lists.shows_server(server)
         && runtime.servers().iter().any(|known| known.name == server)
     {
         return Ok(Some((server.to_owned(), uri.to_owned())));

@@ -25,10 +25,10 @@ pub use store::{Saved, SessionStore, SessionStoreError};
 pub use turn::{Turn, TurnEnd};
 
 use crate::model::ChatModel;
-use haft::InlineTool;
-use haft::Runtime;
 use haft::config::agent::AgentConfig;
 use haft::config::rules::KeyScope;
+use haft::record::RecordSource;
+use haft::{AccessLists, InlineTool, READ_OUTPUT, Runtime, ToolInfo};
 
 /// Precedes the instructions of servers.
 const SERVER_TEXTS: &str = "The servers of your tools say below how they want to be used. These texts come from the servers, not from the user or \
@@ -85,6 +85,8 @@ pub struct AgentSettings {
     pub caller: String,
     /// The owner of its calls, whose limits hold for them.
     pub owner: Option<String>,
+    /// The tools and servers that the model sees; all by default.
+    pub lists: Arc<AccessLists>,
     /// The scope of the caller's key, for `policy.rules`.
     pub scope: Option<KeyScope>,
     /// True if every call counts as approved.
@@ -102,6 +104,7 @@ impl From<&AgentConfig> for AgentSettings {
             max_output_tokens: config.max_output_tokens.as_ref().map(|tokens| tokens.value),
             caller: "agent".to_owned(),
             owner: None,
+            lists: Arc::default(),
             scope: None,
             approves_all: false,
         }
@@ -111,7 +114,7 @@ impl From<&AgentConfig> for AgentSettings {
 impl Agent {
     /// An agent with a toolbox and a model.
     pub fn new(runtime: Runtime, model: Arc<dyn ChatModel>, settings: AgentSettings) -> Self {
-        let resource_tools = resources::tools(&runtime);
+        let resource_tools = resources::tools(&runtime, &settings.lists);
         let read_output = runtime.read_output_tool();
         Self { runtime, model, settings, resource_tools, read_output }
     }
@@ -131,12 +134,31 @@ impl Agent {
         &self.settings
     }
 
+    /// The tools that the caller may see.
+    fn visible_tools(&self) -> Vec<ToolInfo> {
+        let mut tools = self.runtime.tools();
+        tools.retain(|tool| self.shows(tool));
+        tools
+    }
+
+    /// A tool by its name, if the caller may see it.
+    fn visible_tool(&self, name: &str) -> Option<ToolInfo> {
+        self.runtime.tool(name).filter(|tool| self.shows(tool))
+    }
+
+    fn shows(&self, tool: &ToolInfo) -> bool {
+        // It gives a caller only the results of its own calls.
+        let reads_on = tool.name == READ_OUTPUT && tool.kind == RecordSource::Builtin;
+        reads_on || self.settings.lists.shows_tool(tool.source.server(), &tool.name)
+    }
+
     /// The system prompt: the operator's, then the instructions of the servers.
     fn system(&self) -> String {
         let own = self.own_system();
         // A token has about four bytes, so the servers' instructions take at most a quarter of the
         // context.
-        match self.runtime.server_instructions(self.settings.context_tokens, |_| true) {
+        let shows = |server: &str| self.settings.lists.shows_server(server);
+        match self.runtime.server_instructions(self.settings.context_tokens, shows) {
             Some(instructions) => format!("{own}\n\n{SERVER_TEXTS}\n\n{instructions}"),
             None => own,
         }

@@ -18,7 +18,7 @@ impl Agent {
     /// Returns the current tools of the toolbox, so that an added tool is in the next request and a
     /// removed one is not.
     pub(super) async fn offer(&self, conversation: &Conversation) -> Vec<ModelTool> {
-        let mut tools = self.runtime.tools();
+        let mut tools = self.visible_tools();
         tools.retain(|tool| !tool.app_only);
         let max = self.settings.tools_max;
         let mut offered: Vec<ModelTool> = if tools.len() <= max {
@@ -41,14 +41,14 @@ impl Agent {
         });
         // Half of the room at most: a long conversation must not keep new tools out.
         let mut fitting: HashSet<String> = HashSet::new();
-        if max > 1 && self.runtime.tool(ALWAYS).is_some() {
+        if max > 1 && self.visible_tool(ALWAYS).is_some() {
             fitting.insert(ALWAYS.to_owned());
         }
         for call in called {
             if fitting.len() >= max / 2 {
                 break;
             }
-            if self.runtime.tool(&call.name).is_some() {
+            if self.visible_tool(&call.name).is_some() {
                 fitting.insert(call.name.clone());
             }
         }
@@ -67,7 +67,14 @@ impl Agent {
 
     /// Adds the best matches for a request up to `count` tools.
     async fn fill(&self, fitting: &mut HashSet<String>, count: usize, request: &str) {
-        for ranked in self.runtime.select(request, count).await {
+        let lists = &self.settings.lists;
+        let ranked = if lists.is_whole() {
+            self.runtime.select(request, count).await
+        } else {
+            let shows = |server: Option<&str>, name: &str| lists.shows_tool(server, name);
+            self.runtime.choose_among(request, count, shows).await.ranked
+        };
+        for ranked in ranked {
             if fitting.len() >= count {
                 break;
             }

@@ -8,7 +8,7 @@ use haft::{Content, InlineTool, READ_OUTPUT, ToolDefinition};
 impl Agent {
     /// The agent's own tool, unless the toolbox has one of that name.
     pub(super) fn output_tool(&self, name: &str) -> Option<InlineTool> {
-        let is_own = name == READ_OUTPUT && self.runtime.tool(name).is_none();
+        let is_own = name == READ_OUTPUT && self.visible_tool(name).is_none();
         is_own.then(|| self.read_output.clone())
     }
 
@@ -25,7 +25,7 @@ impl Agent {
             }
             ChatMessage::User { .. } | ChatMessage::Assistant { .. } => false,
         });
-        if !has_cut || self.runtime.tool(READ_OUTPUT).is_some() {
+        if !has_cut || self.visible_tool(READ_OUTPUT).is_some() {
             return None;
         }
         let ToolDefinition { name, description, input_schema, .. } =

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::Agent;
 use crate::model::ModelTool;
+use haft::AccessLists;
 use haft::Admitted;
 use haft::InlineTool;
 use haft::Remedy;
@@ -25,17 +26,18 @@ const READ: &str = "read_resource";
 const LISTED_MAX: usize = 200;
 
 /// The two tools.
-pub(super) fn tools(runtime: &Runtime) -> Vec<InlineTool> {
+pub(super) fn tools(runtime: &Runtime, lists: &Arc<AccessLists>) -> Vec<InlineTool> {
+    let (list, read) = (runtime.clone(), runtime.clone());
     vec![
-        InlineTool::new(Arc::new(ListResources { runtime: runtime.clone() })),
-        InlineTool::new(Arc::new(ReadResource { runtime: runtime.clone() })),
+        InlineTool::new(Arc::new(ListResources { runtime: list, lists: Arc::clone(lists) })),
+        InlineTool::new(Arc::new(ReadResource { runtime: read, lists: Arc::clone(lists) })),
     ]
 }
 
 impl Agent {
     /// The agent's own tool of this name, unless the toolbox has one of that name.
     pub(super) fn resource_tool(&self, name: &str) -> Option<InlineTool> {
-        if !matches!(name, LIST | READ) || self.runtime.tool(name).is_some() {
+        if !matches!(name, LIST | READ) || self.visible_tool(name).is_some() {
             return None;
         }
         self.resource_tools.iter().find(|it| it.tool().definition().name == name).cloned()
@@ -43,11 +45,12 @@ impl Agent {
 
     /// The tools as a model sees them; none where no server has resources.
     pub(super) fn resource_offers(&self) -> Vec<ModelTool> {
-        if self.runtime.servers_with("resources").is_empty() {
+        let servers = self.runtime.servers_with("resources");
+        if !servers.iter().any(|server| self.settings.lists.shows_server(server)) {
             return Vec::new();
         }
         let own = self.resource_tools.iter().map(|it| it.tool().definition());
-        let free = own.filter(|tool| self.runtime.tool(&tool.name).is_none());
+        let free = own.filter(|tool| self.visible_tool(&tool.name).is_none());
         free.map(|ToolDefinition { name, description, input_schema, .. }| ModelTool {
             name,
             description,
@@ -59,6 +62,7 @@ impl Agent {
 
 struct ListResources {
     runtime: Runtime,
+    lists: Arc<AccessLists>,
 }
 
 impl Tool for ListResources {
@@ -81,7 +85,10 @@ impl Tool for ListResources {
                 server: Option<String>,
             }
             let ResourceParams { server } = read(call)?;
-            let is_wanted = |name: &str| server.as_deref().is_none_or(|wanted| wanted == name);
+            let is_wanted = |name: &str| {
+                self.lists.shows_server(name)
+                    && server.as_deref().is_none_or(|wanted| wanted == name)
+            };
             let mut text = String::new();
             let mut count = 0;
             for (server, listed) in self.runtime.all_resources(is_wanted).await {
@@ -115,6 +122,7 @@ impl Tool for ListResources {
 
 struct ReadResource {
     runtime: Runtime,
+    lists: Arc<AccessLists>,
 }
 
 impl Tool for ReadResource {
@@ -142,8 +150,13 @@ impl Tool for ReadResource {
             }
             let ResourceParams { uri, server } = read(call)?;
             let server = match server {
-                Some(server) => server,
-                None => owner(&self.runtime.all_resources(|_| true).await, &uri)?,
+                Some(server) if self.lists.shows_server(&server) => server,
+                // As if there were no such server.
+                Some(_) => return Err(unlisted(&uri)),
+                None => {
+                    let shows = |server: &str| self.lists.shows_server(server);
+                    owner(&self.runtime.all_resources(shows).await, &uri)?
+                }
             };
             let content = self.runtime.read_resource(&server, &uri).await?;
             Ok(ToolOutput { content, ..ToolOutput::default() })
@@ -184,11 +197,15 @@ pub(super) fn owner(listed: &[(String, Arc<Resources>)], uri: &str) -> Result<St
     }
     match listed {
         [(only, _)] => Ok(only.clone()),
-        _ => Err(ToolFailure::Execution {
-            message: format!("no server lists the resource `{uri}`"),
-            remedy: Some(Remedy::FindResource.into()),
-            details: Value::Null,
-        }),
+        _ => Err(unlisted(uri)),
+    }
+}
+
+fn unlisted(uri: &str) -> ToolFailure {
+    ToolFailure::Execution {
+        message: format!("no server lists the resource `{uri}`"),
+        remedy: Some(Remedy::FindResource.into()),
+        details: Value::Null,
     }
 }
 

@@ -88,7 +88,7 @@ fn parse_free_space(text: &str) -> Option<FreeSpace> {
 }
 
 /// Reads a size: a whole number and a unit, of 1000 (`kB`, `MB`) or 1024 (`KiB`, `MiB`).
-fn parse_bytes(text: &str) -> Option<u64> {
+pub(super) fn parse_bytes(text: &str) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let factor: u64 = match unit.trim_start().to_ascii_lowercase().as_str() {

@@ -10,6 +10,9 @@ use super::place::Place;
 /// The name that stands for local tools where profiles select by server.
 pub const LOCAL: &str = "local";
 
+/// Follows the server's name in the name of a tool that collides with another.
+const PREFIX_END: &str = "__";
+
 /// Names that no server may have: profiles, keys and the log would take its tools for those that run here.
 pub const RESERVED: [&str; 2] = [LOCAL, "builtin"];
 
@@ -56,6 +59,18 @@ impl Profile {
         selects(self.servers.as_ref(), server)
             && self.tools.as_ref().is_none_or(|tools| is_listed(&tools.value))
             && !is_listed(&self.exclude_tools.value)
+    }
+
+    /// Returns true if it may show a tool, a prompt or a resource of a server. Names such as `server__tool` depend on
+    /// the tools of other servers, so a profile with such a name may need all that exist.
+    pub fn may_show_server(&self, server: &str) -> bool {
+        let tools = self.tools.as_ref().map(|tools| &tools.value);
+        let names = tools.into_iter().flatten().chain(&self.exclude_tools.value);
+        if names.map(ToString::to_string).any(|name| name.contains(PREFIX_END)) {
+            return true;
+        }
+        selects(self.servers.as_ref(), server)
+            && tools.is_none_or(|tools| tools.iter().any(|it| it.may_fit_tools_of(server)))
     }
 
     /// Returns true if it shows prompts and resources of a server. A profile that names tools and

@@ -46,6 +46,8 @@ pub struct LoadOptions<'a> {
     pub broken: BrokenEntries,
     /// True if the registry's folder need not be there yet: the caller creates it.
     pub allows_missing_registry: bool,
+    /// The only profile that is used: servers that it cannot show are left out.
+    pub profile: Option<String>,
     /// A last check of a configuration that is otherwise valid.
     pub accept: Option<Arc<Accept>>,
 }
@@ -157,6 +159,9 @@ fn finish(
         let remedy = remedy.into();
         let refused = Problem { severity: Severity::Error, place, problem, remedy };
         return Err(ConfigError { problems: vec![refused] });
+    }
+    if let Some(profile) = &options.profile {
+        config.keep_profile(profile);
     }
     Ok(config)
 }

@@ -21,6 +21,7 @@ mod layer;
 pub mod limits;
 mod load;
 mod lock_file;
+pub mod log_quota;
 pub mod metadata;
 pub mod model;
 mod native;

@@ -106,6 +106,16 @@ impl Config {
         self.servers.retain(|server| names.contains(&server.name.as_str()));
     }
 
+    /// Leaves out the servers that a profile cannot show: all, if there is no such profile.
+    pub fn keep_profile(&mut self, name: &str) {
+        let profile = self.profile(name).cloned();
+        let shows = |server: &str| profile.as_ref().is_some_and(|it| it.may_show_server(server));
+        let servers = self.servers.iter().map(|server| server.name.clone());
+        let kept: Vec<String> = servers.filter(|server| shows(server)).collect();
+        self.keep_servers(&kept.iter().map(String::as_str).collect::<Vec<_>>());
+        self.misconfigured.retain(|server| shows(&server.name));
+    }
+
     /// The folder for the tokens of `haft login`.
     pub fn tokens_dir(&self) -> PathBuf {
         self.state_dir.value.join("tokens")

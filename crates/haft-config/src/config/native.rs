@@ -250,6 +250,9 @@ fn tool_default(raw: RawToolDefault) -> Value {
         parallel_capable,
         approval,
         on_limit,
+        rate,
+        burst,
+        quota,
     } = raw;
     let mut fields = Fields(Map::new());
     fields.add("max_instances", max_instances.map(|At { value: Count(n), .. }| json!(n)));
@@ -257,6 +260,7 @@ fn tool_default(raw: RawToolDefault) -> Value {
     fields.add("parallel_capable", plain(parallel_capable));
     fields.add("approval", word(approval));
     fields.add("on_limit", word(on_limit));
+    limits(&mut fields, rate, burst, quota);
     fields.done()
 }
 

@@ -49,6 +49,13 @@ impl NamePattern {
     }
 }
 
+impl NamePattern {
+    /// Returns true if a tool of this server may match: a pattern with `/` names the server before it.
+    pub fn may_fit_tools_of(&self, server: &str) -> bool {
+        self.0.split_once('/').is_none_or(|(name, _)| fits(name, server))
+    }
+}
+
 impl std::fmt::Display for NamePattern {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)

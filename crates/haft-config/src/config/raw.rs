@@ -211,6 +211,12 @@ record! {
         approval("approval"): Approval,
         /// The reaction of a call to a reached limit: `wait` or `reject`.
         on_limit("on_limit"): OnLimit,
+        /// The highest rate of the calls of each tool, such as `60/min`, `5/s` or `1000/h`.
+        rate("rate"): Rate,
+        /// Calls of each tool that may come at once under `rate`; by default the calls of one second.
+        burst("burst"): Burst,
+        /// The most calls of each tool on one UTC day, such as `10000/day`.
+        quota("quota"): Quota,
     }
 }
 

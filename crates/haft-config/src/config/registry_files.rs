@@ -5,7 +5,6 @@
 //! is removed when both files are replaced.
 
 use haft_bounds::parse_error::describe;
-use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -158,9 +157,5 @@ impl Fingerprint {
 }
 
 fn digest(text: &str) -> String {
-    Sha256::digest(text).iter().fold(String::new(), |mut hex, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    haft_text::hex(&Sha256::digest(text))
 }

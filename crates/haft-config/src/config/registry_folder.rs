@@ -12,6 +12,7 @@ use super::node::{NodeValue, Text};
 use super::place::{Place, Problems};
 use super::read::Reader;
 use super::source::Source;
+use crate::remedy::Remedy;
 
 /// The variable that overrides `registry.dir`.
 const REGISTRY_DIR: &str = "HAFT__REGISTRY__DIR";
@@ -57,8 +58,7 @@ pub(super) fn registries(
         problems.error(
             &place,
             format!("the registry's folder `{}` does not exist", folder.shown()),
-            "start `haft serve`, which creates it, or create it with a `tools.json` ({\"tools\": []}) and an \
-             `mcp.json` ({\"mcp_servers\": {}})",
+            Remedy::CreateRegistry,
         );
     }
     folders

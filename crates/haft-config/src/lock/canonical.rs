@@ -1,7 +1,5 @@
 //! The canonical form of a definition: JSON without spaces, the keys of every object sorted by their bytes.
 
-use std::fmt::Write as _;
-
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
@@ -13,13 +11,7 @@ use sha2::{Digest as _, Sha256};
 /// assert!(one.starts_with("sha256:") && one.len() == 7 + 64);
 /// ```
 pub fn hash(value: &Value) -> String {
-    let digest = Sha256::digest(canonical(value));
-    let mut text = String::from("sha256:");
-    for byte in digest {
-        // Writing to a `String` cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    format!("sha256:{}", haft_text::hex(&Sha256::digest(canonical(value))))
 }
 
 fn canonical(value: &Value) -> String {

@@ -138,17 +138,9 @@ impl TokenStore {
 
     /// The address itself may hold a secret in its query, so the name holds only its hash.
     fn path(&self, server: &Url, extension: &str) -> PathBuf {
-        use std::fmt::Write as _;
         let address = server.as_str().split('#').next().unwrap_or_default();
         let digest = Sha256::digest(address.as_bytes());
-        let mut name = digest.iter().take(16).fold(String::new(), |mut name, byte| {
-            // Writing to a string cannot fail.
-            let _ = write!(name, "{byte:02x}");
-            name
-        });
-        name.push('.');
-        name.push_str(extension);
-        self.folder.join(name)
+        self.folder.join(format!("{}.{extension}", haft_text::hex(&digest[..16])))
     }
 }
 

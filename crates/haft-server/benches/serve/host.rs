@@ -26,6 +26,9 @@ use super::Failure;
 /// Names the server that this process is to be; the folder of Haft's follows.
 const HOST: &str = "HAFT_BENCH_HOST";
 
+/// The file of keys in a folder of Haft's.
+pub(crate) const KEYS: &str = "keys.json";
+
 pub(crate) enum Server {
     Echo,
     Haft(PathBuf),
@@ -83,10 +86,10 @@ pub(crate) async fn run(server: Server) -> Result<(), Failure> {
         }
         Server::Haft(folder) => {
             log_lines();
-            let (live, telemetry) = toolbox(&folder).await?;
-            let keys = KeyFile::new(folder.join("keys.json"));
+            let keys = KeyFile::new(folder.join(KEYS));
             let (key, _) = keys.create("bench", Scope::Admin)?;
             let keys = Arc::new(Keyring::open(keys)?);
+            let (live, telemetry) = toolbox_of(&folder, Some(Arc::clone(&keys))).await?;
             let settings = ListenerSettings::new("127.0.0.1:0".parse()?);
             let listener = Listener::bind(settings, &keys).await?;
             announce(listener.local_addr(), key.expose())?;
@@ -100,6 +103,14 @@ pub(crate) async fn run(server: Server) -> Result<(), Failure> {
 
 /// A toolbox with `noop`, from `haft.yaml` in a folder.
 pub(crate) async fn toolbox(folder: &Path) -> Result<(Live, Arc<Telemetry>), Failure> {
+    toolbox_of(folder, None).await
+}
+
+/// The same, with the limits of keys.
+async fn toolbox_of(
+    folder: &Path,
+    keys: Option<Arc<Keyring>>,
+) -> Result<(Live, Arc<Telemetry>), Failure> {
     let options = LoadOptions::from_process(vec![folder.join("haft.yaml")]);
     let config = Config::load(&options)?;
     let telemetry = Telemetry::start(&config.telemetry)?;
@@ -113,7 +124,10 @@ pub(crate) async fn toolbox(folder: &Path) -> Result<(Live, Arc<Telemetry>), Fai
         Ok(ToolOutput::from_text("ok"))
     });
     let observer = Arc::clone(&telemetry);
-    let builder = Runtime::builder(config).observe(move |call| observer.observe(call));
+    let mut builder = Runtime::builder(config).observe(move |call| observer.observe(call));
+    if let Some(keys) = keys {
+        builder = builder.callers(keys);
+    }
     let runtime = builder.tool(noop).start().await?;
     Ok((Live::follow(runtime, options), telemetry))
 }

@@ -1,8 +1,9 @@
-//! The cost of serving, as ratios measured in one run. `cargo xtask bench serve`. The words `calls`, `writes` and
-//! `reload` as arguments choose a part.
+//! The cost of serving, as ratios measured in one run. `cargo xtask bench serve`. The words `calls`, `keys`,
+//! `writes` and `reload` as arguments choose a part.
 
 mod calls;
 mod host;
+mod keys;
 mod reload;
 #[path = "../call_path/stats.rs"]
 #[allow(dead_code, reason = "the other benchmark uses the rest")]
@@ -24,6 +25,9 @@ fn main() -> Result<(), Failure> {
     let is_chosen = |part: &str| chosen.is_empty() || chosen.iter().any(|it| it == part);
     if is_chosen("calls") {
         calls::measure(folder.path())?;
+    }
+    if is_chosen("keys") {
+        runtime.block_on(keys::measure(folder.path()))?;
     }
     if is_chosen("writes") {
         runtime.block_on(writes::measure(folder.path()))?;

@@ -11,7 +11,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::{Routes, Service};
-use crate::audit::{AuditEntry, AuditFilter};
+use crate::audit::{AuditEntry, AuditFilter, AuditPage};
 use crate::serve::{Problem, Query};
 use crate::timestamp;
 
@@ -45,6 +45,8 @@ struct AuditList {
     /// The actions, newest first.
     #[schema(value_type = Vec<AuditEntrySchema>)]
     actions: Vec<AuditEntry>,
+    /// Number of lines that cannot be read and are left out.
+    malformed: u64,
 }
 
 /// One action.
@@ -65,7 +67,7 @@ struct AuditEntrySchema {
     /// The name of the changed item.
     #[schema(required = false)]
     target: String,
-    /// The item before, secrets masked.
+    /// The item before, secrets masked. `unreadable` has the reason if it could not be read.
     #[schema(required = false, value_type = Object)]
     before: serde_json::Value,
     /// The item after, secrets masked.
@@ -108,7 +110,7 @@ async fn list(
     let audit = Arc::clone(&service.audit);
     let read = tokio::task::spawn_blocking(move || audit.read(&filter)).await;
     let read = read.map_err(|error| Problem::unavailable(error.to_string()))?;
-    let actions = read
+    let AuditPage { actions, malformed } = read
         .map_err(|error| Problem::unavailable(format!("the audit log cannot be read: {error}")))?;
-    Ok(Json(AuditList { actions }))
+    Ok(Json(AuditList { actions, malformed }))
 }

@@ -1,6 +1,5 @@
 //! Records what admins do: around each request that changes something.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
@@ -10,10 +9,13 @@ use axum::middleware::Next;
 use axum::response::Response;
 use haft::live::RegistryDocument;
 use haft::record::Redactor;
+use haft_bounds::parse_error::describe;
+use haft_text::hex;
 use serde_json::{Value, json};
 
 use super::Service;
-use crate::audit::{AuditAction, AuditOutcome, AuditResult};
+use crate::audit::{AuditAction, AuditOutcome, AuditResult, unreadable};
+use crate::keys::chain;
 use crate::serve::{Caller, Connection, Problem};
 
 /// The name of the item that a handler created, if its path does not have it.
@@ -141,15 +143,17 @@ fn audited(method: &Method, path: &str) -> Option<Audited> {
     Some(Audited { action, subject, target: target.map(ToOwned::to_owned) })
 }
 
-/// The item as it is now, without secrets.
+/// The item as it is now, without secrets, or the reason why it cannot be read.
 async fn state(service: &Service, subject: Subject, target: Option<&str>) -> Option<Value> {
     match (subject, target) {
-        (Subject::Tool, Some(name)) => entry(service, RegistryDocument::Tools, name).await,
-        (Subject::Server, Some(name)) => entry(service, RegistryDocument::Servers, name).await,
-        (Subject::Key, Some(name)) => key(service, name).await,
+        (Subject::Tool, Some(name)) => shown(entry(service, RegistryDocument::Tools, name).await),
+        (Subject::Server, Some(name)) => {
+            shown(entry(service, RegistryDocument::Servers, name).await)
+        }
+        (Subject::Key, Some(name)) => shown(key(service, name).await),
         (Subject::Question, Some(id)) => {
             let item = service.live.runtime().inbox().item(id)?;
-            serde_json::to_value(item).ok()
+            Some(serde_json::to_value(item).unwrap_or_else(|error| unreadable(describe(&error))))
         }
         (Subject::Configuration, _) => {
             let config = service.live.runtime().config();
@@ -163,22 +167,23 @@ async fn state(service: &Service, subject: Subject, target: Option<&str>) -> Opt
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut hex, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+fn shown(state: Result<Option<Value>, String>) -> Option<Value> {
+    state.unwrap_or_else(|problem| Some(unreadable(problem)))
 }
 
-async fn entry(service: &Service, document: RegistryDocument, name: &str) -> Option<Value> {
-    let (text, _) = service.live.entry(document, name).await.ok().flatten()?;
-    serde_json::from_str(text.get()).ok()
+async fn entry(
+    service: &Service,
+    document: RegistryDocument,
+    name: &str,
+) -> Result<Option<Value>, String> {
+    let found = service.live.entry(document, name).await.map_err(|error| error.to_string())?;
+    let parsed = found.map(|(text, _)| serde_json::from_str(text.get())).transpose();
+    parsed.map_err(|error| describe(&error))
 }
 
-async fn key(service: &Service, name: &str) -> Option<Value> {
-    let listed = service.keys.store().list().await.ok()?;
-    listed.iter().find(|key| key.entry.name == name).map(|key| key.entry.shown())
+async fn key(service: &Service, name: &str) -> Result<Option<Value>, String> {
+    let listed = service.keys.store().list().await.map_err(|error| chain(&error))?;
+    Ok(listed.iter().find(|key| key.entry.name == name).map(|key| key.entry.shown()))
 }
 
 /// The name of what a request created.

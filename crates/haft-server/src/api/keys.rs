@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use haft::AccessLists;
 use haft::config::call_limits::CallLimits;
+use haft::config::log_quota::LogQuota;
 use haft::config::quantity::parse_duration;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -65,6 +66,8 @@ struct KeyLimits {
     burst: Option<u32>,
     /// The most calls on one UTC day, such as `10000/day`.
     quota: Option<String>,
+    /// The most bytes of its entries in the log on one UTC day, such as `100MB/day`.
+    log_quota: Option<String>,
     /// The only tools that it sees and calls.
     tools: Option<Vec<String>>,
     /// The only servers that it sees.
@@ -80,6 +83,7 @@ impl KeyLimits {
             rate: key.limits.rate.map(|rate| rate.to_string()),
             burst: key.limits.burst.map(Into::into),
             quota: key.limits.quota.map(|quota| quota.to_string()),
+            log_quota: key.log_quota.map(|quota| quota.to_string()),
             tools: texts(key.lists.tools.as_ref()),
             servers: texts(key.lists.servers.as_ref()),
             previous_until: key.previous.map(|previous| previous.until.to_string()),
@@ -125,6 +129,10 @@ struct NewKey {
     /// The most calls on one UTC day, such as `10000/day`.
     #[serde(default)]
     quota: Option<String>,
+    /// The most bytes of its entries in the log on one UTC day, such as `100MB/day`. Entries beyond it have no
+    /// arguments and no answer.
+    #[serde(default)]
+    log_quota: Option<String>,
     /// The time after which it is refused, such as `30d`.
     #[serde(default)]
     expires: Option<String>,
@@ -208,7 +216,8 @@ async fn create(
     State(service): State<Arc<Service>>,
     Json(new): Json<NewKey>,
 ) -> Result<(StatusCode, Extension<CreatedName>, JsonAnswer<CreatedKey>), Problem> {
-    let NewKey { name, scope, profile, rate, burst, quota, expires, tools, servers } = new;
+    let NewKey { name, scope, profile, rate, burst, quota, log_quota, expires, tools, servers } =
+        new;
     let scope = match scope {
         KeyScope::Admin => Scope::Admin,
         KeyScope::Approve => Scope::Approve,
@@ -224,7 +233,8 @@ async fn create(
         servers: patterns("servers", &servers).map_err(invalid)?,
     };
     let expires = duration("expires", expires.as_deref())?;
-    let new = keys::NewKey { name, scope, profile, expires, limits, lists };
+    let log_quota = log_quota.as_deref().map(LogQuota::parse).transpose().map_err(invalid)?;
+    let new = keys::NewKey { name, scope, profile, expires, limits, lists, log_quota };
     let created = service.keys.store().create(new).await;
     let (key, entry) = created.map_err(|error| problem(&error))?;
     refresh(&service).await;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::Json as JsonAnswer;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -13,8 +14,10 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::audited::{CreatedName, StateAfter};
 use super::remedy::endpoint;
 use super::{Routes, Service};
+use crate::audit::unreadable;
 use crate::serve::{Caller, Json, Problem};
 
 pub(super) fn routes() -> Routes {
@@ -182,15 +185,22 @@ async fn approve(
     State(service): State<Arc<Service>>,
     caller: Caller,
     Json(request): Json<ApproveRequest>,
-) -> Result<JsonAnswer<Approved>, Problem> {
+) -> Result<(Extension<CreatedName>, Extension<StateAfter>, JsonAnswer<Approved>), Problem> {
     let ApproveRequest { server, kind, name, hash } = request;
+    let target = match &name {
+        Some(name) => format!("{server}/{name}"),
+        None => server.clone(),
+    };
     let choice = DefinitionChoice { server, kind: kind.map(Into::into), name, hash };
     let approved = service.live.runtime().approve_definitions(&choice).await;
     let approved = approved.map_err(|error| problem(&error))?;
     for drift in &approved {
         tracing::info!(by = &*caller.name, item = drift.title(), "a definition was approved");
     }
-    Ok(JsonAnswer(Approved { approved }))
+    let approved = Approved { approved };
+    let after = serde_json::to_value(&approved).unwrap_or_else(unreadable);
+    let (target, after) = (Extension(CreatedName(target)), Extension(StateAfter(after)));
+    Ok((target, after, JsonAnswer(approved)))
 }
 
 fn problem(error: &ApproveError) -> Problem {

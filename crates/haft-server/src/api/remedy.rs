@@ -37,6 +37,9 @@ pub(in crate::api) fn endpoint(remedy: &Remedy) -> String {
             "name the `server` that has it; `GET /api/v1/resources` lists what there is".to_owned()
         }
         Remedy::ReadExecution { id } => format!("`GET /api/v1/log/{id}` has the result"),
+        Remedy::FindRule { .. } => {
+            format!("{remedy}: `GET /api/v1/log/{{execution_id}}/why`")
+        }
         Remedy::UseInbox { alternative } => {
             format!("{alternative}, or let people answer at `GET /api/v1/inbox`")
         }
@@ -53,6 +56,8 @@ pub(in crate::api) fn endpoint(remedy: &Remedy) -> String {
         Remedy::ReviewDrift => "`GET /api/v1/lock` has what differs".to_owned(),
         // These name a setting, a variable or a file, and no endpoint changes it.
         Remedy::Text(_)
+        | Remedy::CheckSandbox { .. }
+        | Remedy::CreateRegistry
         | Remedy::SetInput { .. }
         | Remedy::NameFormat { .. }
         | Remedy::SplitFile
@@ -62,8 +67,9 @@ pub(in crate::api) fn endpoint(remedy: &Remedy) -> String {
     }
 }
 
-/// Renders the remedy of a failed call.
+/// Renders the remedy of a failed call, and the way to the rest of a result that was cut.
 pub(super) fn render(envelope: &mut Envelope) {
+    envelope.render_cuts(endpoint);
     if let Some(remedy) = envelope.error.as_mut().and_then(|error| error.remedy.as_mut()) {
         *remedy = endpoint(remedy).into();
     }

@@ -130,6 +130,7 @@ async fn begin(
         until,
         is_admin: caller.scope == Scope::Admin,
         scope: caller.scope,
+        lists: Arc::clone(&caller.lists),
         session,
         system,
         max_steps,

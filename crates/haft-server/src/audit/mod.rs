@@ -14,7 +14,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use file::AuditFiles;
-pub(crate) use query::AuditFilter;
+pub(crate) use query::{AuditFilter, AuditPage};
 
 /// Largest size of `before` and `after` together. Larger ones are left out.
 const VALUE_BYTES_MAX: usize = 256 * 1024;
@@ -153,6 +153,11 @@ impl AuditLog {
         };
         self.files.append(&entry, now)
     }
+}
+
+/// Stands for the state of an item that cannot be read.
+pub(crate) fn unreadable(problem: impl std::fmt::Display) -> Value {
+    serde_json::json!({ "unreadable": problem.to_string() })
 }
 
 /// A value without secrets.

@@ -26,6 +26,15 @@ pub(crate) struct AuditFilter {
     pub(crate) limit: usize,
 }
 
+/// Actions of the log.
+#[derive(Debug)]
+pub(crate) struct AuditPage {
+    /// The newest first.
+    pub(crate) actions: Vec<AuditEntry>,
+    /// Number of lines that cannot be read and are left out.
+    pub(crate) malformed: u64,
+}
+
 impl AuditFilter {
     fn fits(&self, entry: &AuditEntry) -> bool {
         let is_since = |since: Timestamp| entry.at.parse::<Timestamp>().is_ok_and(|at| at >= since);
@@ -39,15 +48,16 @@ impl AuditFilter {
 }
 
 impl AuditLog {
-    /// The actions that fit, newest first. Lines that cannot be read are skipped.
-    pub(crate) fn read(&self, filter: &AuditFilter) -> io::Result<Vec<AuditEntry>> {
+    /// The actions that fit. Lines that cannot be read are counted.
+    pub(crate) fn read(&self, filter: &AuditFilter) -> io::Result<AuditPage> {
         let first = filter.since.map(|since| since.to_zoned(TimeZone::UTC).date());
         let files = self.files.list()?;
         let files = files.into_iter().filter(|(date, _)| first.is_none_or(|first| *date >= first));
         let mut entries: Vec<AuditEntry> = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();
+        let mut malformed = 0;
         for (_, path) in files {
-            for entry in lines(File::open(path)?)? {
+            for entry in lines(File::open(path)?, &mut malformed)? {
                 match places.get(&entry.id) {
                     Some(place) => complete(&mut entries[*place], entry),
                     // The beginning of an action may be in a file that is gone.
@@ -62,7 +72,7 @@ impl AuditLog {
         entries.retain(|entry| filter.fits(entry));
         entries.reverse();
         entries.truncate(filter.limit);
-        Ok(entries)
+        Ok(AuditPage { actions: entries, malformed })
     }
 }
 
@@ -74,15 +84,29 @@ fn complete(entry: &mut AuditEntry, end: AuditEntry) {
     entry.target = end.target.or_else(|| entry.target.take());
 }
 
-fn lines(file: File) -> io::Result<Vec<AuditEntry>> {
+/// The entries of a file. The last line may be incomplete, because it is being written.
+fn lines(file: File, malformed: &mut u64) -> io::Result<Vec<AuditEntry>> {
     let mut reader = BufReader::new(file);
     let mut entries = Vec::new();
+    let mut line = Vec::new();
     loop {
-        let mut line = Vec::new();
-        let read = reader.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
-        if read == 0 {
-            return Ok(entries);
+        line.clear();
+        reader.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
+        if line.pop_if(|last| *last == b'\n').is_none() {
+            if (line.len() as u64) < LINE_BYTES_MAX {
+                return Ok(entries);
+            }
+            line.clear();
+            reader.skip_until(b'\n')?;
         }
-        entries.extend(serde_json::from_slice::<AuditEntry>(&line).ok());
+        match read_entry(&line) {
+            Some(entry) => entries.push(entry),
+            None => *malformed += 1,
+        }
     }
+}
+
+fn read_entry(line: &[u8]) -> Option<AuditEntry> {
+    let entry: AuditEntry = serde_json::from_slice(line).ok()?;
+    entry.at.parse::<Timestamp>().is_ok().then_some(entry)
 }

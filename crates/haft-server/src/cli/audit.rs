@@ -7,7 +7,7 @@ use haft::config::NamePattern;
 use jiff::Timestamp;
 
 use super::{EXIT_RUNTIME, Failure, Global, configuration, print_json};
-use crate::audit::{AuditEntry, AuditFilter, AuditLog, AuditOutcome};
+use crate::audit::{AuditEntry, AuditFilter, AuditLog, AuditOutcome, AuditPage};
 use crate::terminal::{self, Paint};
 use crate::timestamp;
 
@@ -40,11 +40,14 @@ pub(super) fn run(global: &Global, args: AuditArgs) -> anyhow::Result<ExitCode> 
     let audit = AuditLog::of(&configuration(global)?);
     let AuditArgs { since, who, action, limit } = args;
     let filter = AuditFilter { since, who, action, limit };
-    let actions = audit.read(&filter).map_err(|error| {
+    let AuditPage { actions, malformed } = audit.read(&filter).map_err(|error| {
         let dir = audit.dir().display();
         let remedy = "make sure that its files can be read";
         Failure::new(EXIT_RUNTIME, format!("cannot read `{dir}`: {error}"), remedy)
     })?;
+    if malformed > 0 {
+        tracing::warn!("{malformed} lines of the audit log cannot be read and are left out");
+    }
     if global.json {
         print_json(&actions)?;
         return Ok(ExitCode::SUCCESS);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use haft::config::call_limits::CallLimits;
+use haft::config::log_quota::LogQuota;
 use haft::config::quantity::parse_duration;
 use haft::record::Redactor;
 use haft::{AccessLists, Config};
@@ -15,8 +16,10 @@ use super::{
     EXIT_CONFIG, EXIT_CONNECT, EXIT_RUNTIME, Failure, Global, block_on, configuration_of_file,
     key_store, load, print_json, profile, said,
 };
-use crate::audit::{AuditAction, AuditLog, AuditOutcome, AuditResult};
-use crate::keys::{Key, KeyEntry, KeyError, KeyFile, KeyStore, NewKey, Scope, patterns, texts};
+use crate::audit::{AuditAction, AuditLog, AuditOutcome, AuditResult, unreadable};
+use crate::keys::{
+    Key, KeyEntry, KeyError, KeyFile, KeyStore, NewKey, Scope, chain, patterns, texts,
+};
 use crate::stderr::say;
 use crate::terminal::{self, Paint};
 
@@ -81,6 +84,10 @@ pub(super) struct CreateArgs {
     /// The most calls on one UTC day, such as `10000/day`
     #[arg(long, value_name = "QUOTA")]
     quota: Option<String>,
+    /// The most bytes of its entries in the log on one UTC day, such as `100MB/day`; entries beyond it have no
+    /// arguments and no answer
+    #[arg(long, value_name = "QUOTA")]
+    log_quota: Option<String>,
     /// Time after which it is refused, such as `30d`
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     expires: Option<Duration>,
@@ -152,9 +159,12 @@ async fn audited(
     work: impl Future<Output = anyhow::Result<()>>,
 ) -> anyhow::Result<()> {
     let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
-    let state = async || {
-        let keys = store.list().await.ok()?;
-        keys.iter().find(|key| key.entry.name == name).map(|key| key.entry.shown())
+    let state = async || match store.list().await {
+        Ok(keys) => {
+            let key = keys.iter().find(|key| key.entry.name == name);
+            key.map(|key| key.entry.shown())
+        }
+        Err(error) => Some(unreadable(chain(&error))),
     };
     let begun = AuditAction {
         who: format!("cli:{}", user.as_deref().unwrap_or("unknown")),
@@ -206,6 +216,7 @@ fn may_bind(
 async fn create(global: &Global, store: &dyn KeyStore, args: &CreateArgs) -> anyhow::Result<()> {
     let invalid = |problem: String| Failure::new(EXIT_CONFIG, problem, CREATE_REMEDY);
     let limits = CallLimits::parse(args.rate.as_deref(), args.burst, args.quota.as_deref());
+    let log_quota = args.log_quota.as_deref().map(LogQuota::parse).transpose();
     let new = NewKey {
         name: args.name.clone(),
         scope: args.scope.unwrap_or(Scope::Call),
@@ -216,6 +227,7 @@ async fn create(global: &Global, store: &dyn KeyStore, args: &CreateArgs) -> any
             tools: patterns("--tools", &args.tools).map_err(invalid)?,
             servers: patterns("--servers", &args.servers).map_err(invalid)?,
         },
+        log_quota: log_quota.map_err(invalid)?,
     };
     let (key, entry) = store.create(new).await.map_err(failed)?;
     if global.json {
@@ -319,6 +331,7 @@ fn limits(key: &KeyEntry) -> String {
         rate.map(|rate| rate.to_string()),
         burst.map(|burst| format!("burst {burst}")),
         quota.map(|quota| quota.to_string()),
+        key.log_quota.map(|quota| format!("log {quota}")),
         list("tools", texts(key.lists.tools.as_ref())),
         list("servers", texts(key.lists.servers.as_ref())),
     ]

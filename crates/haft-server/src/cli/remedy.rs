@@ -39,6 +39,19 @@ pub(super) fn command(remedy: &Remedy) -> String {
             "say which `server` has it; `haft resources list` shows what there is".to_owned()
         }
         Remedy::ReadExecution { id } => format!("`haft log show {id} --output` prints the result"),
+        Remedy::FindRule { is_faulty: false } => {
+            "change the arguments or do without it; the operator finds the rule with `haft why`"
+                .to_owned()
+        }
+        Remedy::FindRule { is_faulty: true } => {
+            "the operator finds the rule with `haft why`, and its mistakes with `haft check --connect`"
+                .to_owned()
+        }
+        Remedy::CheckSandbox { alternative } => {
+            let or = alternative.as_ref().map(|it| format!(", or {it}")).unwrap_or_default();
+            format!("see `haft doctor`: it checks what this machine offers for sandboxes{or}")
+        }
+        Remedy::CreateRegistry => format!("start `haft serve`, which creates it, or {remedy}"),
         Remedy::UseInbox { alternative } => {
             format!("{alternative}, or use `haft serve`, whose inbox people can see and answer")
         }
@@ -75,8 +88,9 @@ fn did_you_mean(nearest: Option<&str>) -> String {
     nearest.map(|nearest| format!("did you mean `{nearest}`? ")).unwrap_or_default()
 }
 
-/// Renders the remedy of a failed call.
+/// Renders the remedy of a failed call, and the way to the rest of a result that was cut.
 pub(super) fn render(envelope: &mut Envelope) {
+    envelope.render_cuts(command);
     if let Some(remedy) = envelope.error.as_mut().and_then(|error| error.remedy.as_mut()) {
         *remedy = command(remedy).into();
     }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use haft::Content;
+use haft::{AccessLists, Content};
 use haft_agent::model::ModelError;
 use haft_agent::{AgentEvent, Turn, TurnEnd, mentioned};
 use parking_lot::Mutex;
@@ -91,7 +91,8 @@ async fn answer(
     prompt: &Prompt,
 ) -> anyhow::Result<ExitCode> {
     let runtime = opened.runtime().clone();
-    let mentioned = mentioned(&runtime, &prompt.said);
+    let everything = AccessLists::default();
+    let mentioned = mentioned(&runtime, &prompt.said, &everything);
     let said = opened.toolbox.until_end(mentioned).await.ok_or(Interrupted)?;
     let said =
         said.map_err(|failure| toolbox::refused(failure, "`haft resources list` shows them"))?;

@@ -27,10 +27,8 @@ pub(super) fn find(name: &str) -> Option<&'static Asset> {
 impl Asset {
     fn new(name: &'static str, gzip: &'static [u8]) -> Self {
         let hash = Sha256::digest(gzip);
-        let tag =
-            hash.iter().take(8).fold(String::from("\""), |tag, byte| format!("{tag}{byte:02x}"));
         // Hexadecimal digits in quotes are a valid value.
-        let etag = HeaderValue::from_str(&format!("{tag}\""));
+        let etag = HeaderValue::from_str(&format!("\"{}\"", haft_text::hex(&hash[..8])));
         Self { name, gzip, etag: etag.unwrap_or_else(|_| HeaderValue::from_static("\"0\"")) }
     }
 

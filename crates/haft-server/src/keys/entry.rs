@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use haft::config::NamePattern;
 use haft::config::call_limits::CallLimits;
+use haft::config::log_quota::LogQuota;
 use haft::{AccessLists, CallerAccess};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,8 @@ pub struct KeyEntry {
     pub limits: CallLimits,
     /// The tools and servers that it sees.
     pub lists: AccessLists,
+    /// The bytes of its entries in the execution log.
+    pub log_quota: Option<LogQuota>,
     /// The secret before the last rotation, while both work.
     pub previous: Option<PreviousSecret>,
 }
@@ -66,6 +69,8 @@ pub struct NewKey {
     pub limits: CallLimits,
     /// The tools and servers that it sees.
     pub lists: AccessLists,
+    /// The bytes of its entries in the execution log.
+    pub log_quota: Option<LogQuota>,
 }
 
 impl NewKey {
@@ -78,16 +83,18 @@ impl NewKey {
             expires: None,
             limits: CallLimits::default(),
             lists: AccessLists::default(),
+            log_quota: None,
         }
     }
 
     /// Makes the key with a new secret, if the parts fit together.
     pub(super) fn into_key(self) -> Result<(Key, KeyEntry), KeyError> {
-        let Self { name, scope, profile, expires, limits, lists } = self;
+        let Self { name, scope, profile, expires, limits, lists, log_quota } = self;
         if !is_name(&name) {
             return Err(KeyError::Name { name });
         }
-        check_parts(scope, profile.as_deref(), &limits, &lists)
+        let is_limited = !limits.is_empty() || log_quota.is_some();
+        check_parts(scope, profile.as_deref(), is_limited, &lists)
             .map_err(|problem| KeyError::Parts { problem })?;
         let key = Key::random(scope).map_err(KeyError::Random)?;
         let digest = key.digest();
@@ -102,6 +109,7 @@ impl NewKey {
             expires: expires.map(after),
             limits,
             lists,
+            log_quota,
             previous: None,
         };
         Ok((key, entry))
@@ -121,6 +129,7 @@ impl KeyEntry {
             ("rate", rate.map(|rate| json!(rate.to_string()))),
             ("burst", burst.map(|burst| json!(burst))),
             ("quota", quota.map(|quota| json!(quota.to_string()))),
+            ("log_quota", self.log_quota.map(|quota| json!(quota.to_string()))),
             ("tools", texts(self.lists.tools.as_ref()).map(|it| json!(it))),
             ("servers", texts(self.lists.servers.as_ref()).map(|it| json!(it))),
             ("previous_until", self.previous.map(|it| json!(it.until.to_string()))),
@@ -150,7 +159,8 @@ impl KeyEntry {
 
     /// The part of the key that the library enforces.
     pub(super) fn access(&self) -> CallerAccess {
-        CallerAccess { limits: self.limits, lists: self.lists.clone() }
+        let Self { limits, log_quota, ref lists, .. } = *self;
+        CallerAccess { limits, lists: lists.clone(), log_quota }
     }
 
     /// Returns true if the other entry permits the same with its secrets. Limits and expiry may differ.
@@ -193,7 +203,7 @@ pub(super) fn is_name(name: &str) -> bool {
 fn check_parts(
     scope: Scope,
     profile: Option<&str>,
-    limits: &CallLimits,
+    is_limited: bool,
     lists: &AccessLists,
 ) -> Result<(), String> {
     match scope {
@@ -203,7 +213,7 @@ fn check_parts(
         Scope::Admin if !lists.is_whole() => {
             Err("an admin key may do everything and has no list of tools or servers".into())
         }
-        Scope::Metrics if profile.is_some() || !lists.is_whole() || !limits.is_empty() => {
+        Scope::Metrics if profile.is_some() || !lists.is_whole() || is_limited => {
             Err("a metrics key calls nothing and has no profile, list, rate or quota".into())
         }
         Scope::Approve if profile.is_some() => {
@@ -235,6 +245,8 @@ pub(super) struct RawKey {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     quota: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    log_quota: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     tools: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     servers: Option<Vec<String>>,
@@ -263,6 +275,7 @@ impl RawKey {
             rate: rate.map(|rate| rate.to_string()),
             burst: burst.map(Into::into),
             quota: quota.map(|quota| quota.to_string()),
+            log_quota: key.log_quota.map(|quota| quota.to_string()),
             tools: texts(key.lists.tools.as_ref()),
             servers: texts(key.lists.servers.as_ref()),
             previous: key.previous.map(|previous| RawPrevious {
@@ -291,6 +304,8 @@ impl RawKey {
         let of_key = |problem: String| format!("`{name}`: {problem}");
         let limits = CallLimits::parse(self.rate.as_deref(), self.burst, self.quota.as_deref());
         let limits = limits.map_err(of_key)?;
+        let log_quota = self.log_quota.as_deref().map(LogQuota::parse).transpose();
+        let log_quota = log_quota.map_err(of_key)?;
         // An empty list in the file permits nothing; left out, it permits everything.
         let list = |what: &str, texts: Option<Vec<String>>| match texts {
             Some(texts) => patterns(what, &texts).map(|it| Some(it.unwrap_or_default())),
@@ -298,7 +313,8 @@ impl RawKey {
         };
         let tools = list("tools", self.tools).map_err(of_key)?;
         let lists = AccessLists { tools, servers: list("servers", self.servers).map_err(of_key)? };
-        check_parts(self.scope, self.profile.as_deref(), &limits, &lists).map_err(of_key)?;
+        let is_limited = !limits.is_empty() || log_quota.is_some();
+        check_parts(self.scope, self.profile.as_deref(), is_limited, &lists).map_err(of_key)?;
         let previous = match self.previous {
             None => None,
             Some(RawPrevious { sha256, until }) => Some(PreviousSecret {
@@ -307,7 +323,19 @@ impl RawKey {
             }),
         };
         let (scope, profile) = (self.scope, self.profile);
-        Ok(KeyEntry { name, scope, profile, digest, created, id, expires, limits, lists, previous })
+        Ok(KeyEntry {
+            name,
+            scope,
+            profile,
+            digest,
+            created,
+            id,
+            expires,
+            limits,
+            lists,
+            log_quota,
+            previous,
+        })
     }
 }
 

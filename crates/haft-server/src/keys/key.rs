@@ -130,11 +130,6 @@ impl KeyDigest {
 
     /// 64 hexadecimal digits.
     pub(super) fn hex(self) -> String {
-        use fmt::Write as _;
-        self.0.iter().fold(String::with_capacity(64), |mut hex, byte| {
-            // Writing to a string cannot fail.
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        })
+        haft_text::hex(&self.0)
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use haft::human_input::CloseReason;
-use haft::{ReplicaNumber, Runtime, ToolFailure};
+use haft::{AccessLists, ReplicaNumber, Runtime, ToolFailure};
 use haft_agent::model::{self, ModelError, ModelFailure};
 use haft_agent::{
     Agent, AgentEvent, AgentSettings, Conversation, SessionStore, SessionStoreError, Turn,
@@ -67,6 +67,8 @@ pub struct RunParams {
     pub is_admin: bool,
     /// The scope of the caller's key.
     pub scope: Scope,
+    /// The tools and servers that the run sees.
+    pub lists: Arc<AccessLists>,
     /// The conversation to continue.
     pub session: Option<String>,
     /// The system prompt, instead of the configured one.
@@ -176,11 +178,12 @@ impl Runs {
                 QuotaExceeded::AllTaken => StartRunError::Busy,
                 QuotaExceeded::OwnTaken => StartRunError::BusyCaller(self.quota.each_max()),
             })?;
-        let said = mentioned(runtime, &params.input).await;
+        let said = mentioned(runtime, &params.input, &params.lists).await;
         let said = said.map_err(|failure| StartRunError::Mentioned(Box::new(failure)))?;
         let mut settings = AgentSettings::from(&*config.agent);
         params.caller.as_ref().clone_into(&mut settings.caller);
         settings.owner = Some(params.owner.to_string());
+        settings.lists = Arc::clone(&params.lists);
         settings.approves_all = params.approved;
         settings.scope = Some(params.scope.into());
         settings.system = params.system.clone().or(settings.system);
@@ -384,6 +387,7 @@ mod tests {
             until: Arc::default(),
             is_admin: false,
             scope: Scope::Call,
+            lists: Arc::default(),
             session: None,
             system: None,
             max_steps: None,

@@ -9,8 +9,14 @@ use crate::keys::Scope;
 const PROFILE_PATHS: [&str; 3] = ["/api/v1/session", "/api/v1/session/link", "/api/v1/profiles"];
 /// Paths that a key with a list of tools or servers may use beside the gateway, with everything below them. Each shows
 /// what the lists permit.
-const LIST_PATHS: [&str; 5] =
-    ["/api/v1/session", "/api/v1/tools", "/api/v1/calls", "/api/v1/prompts", "/api/v1/resources"];
+const LIST_PATHS: [&str; 6] = [
+    "/api/v1/session",
+    "/api/v1/tools",
+    "/api/v1/calls",
+    "/api/v1/runs",
+    "/api/v1/prompts",
+    "/api/v1/resources",
+];
 /// Paths of a metrics key.
 const METRICS_PATHS: [&str; 2] = ["/metrics", READINESS_PATH];
 
@@ -31,7 +37,7 @@ impl Caller {
         if has_lists && !is_gateway && !LIST_PATHS.iter().any(is_listed) {
             let detail = format!("`{}` is limited to some tools or servers", self.name);
             return Err(Problem::forbidden(detail).remedy(
-                "use `/api/v1/tools`, `/api/v1/calls` or `/mcp`, or a key without `--tools` and `--servers`",
+                "use `/api/v1/tools`, `/api/v1/calls`, `/api/v1/runs` or `/mcp`, or a key without `--tools` and `--servers`",
             ));
         }
         match &self.profile {

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use testkit::{ModelServer, Running, Step, Workspace, eventually, is_running};
 
-use crate::agent_support::{FORMATS, Terminal, answer, asking, count, only, toolbox_with};
+use crate::agent_support::{CTRL_D, FORMATS, Terminal, answer, asking, count, only, toolbox_with};
+use crate::mcp_support::server;
 use crate::{haft, run, transcript};
 
 /// A model that repeats its prompt, `times` times.
@@ -277,4 +278,34 @@ fn a_lost_stderr_loses_no_answer() {
     let output = command.current_dir(workspace.path()).envs([testkit::TRUSTED]).output().unwrap();
     assert!(output.status.success(), "{:?}", output.status);
     assert!(!output.stdout.is_empty());
+}
+
+/// An unset variable disables only the entry that needs it, in a run and in a chat; the other tools work.
+#[test]
+fn an_unset_variable_disables_one_server_in_run_and_chat() {
+    let turn = || [Step::call("echo", json!({"a": 1})), Step::text("Done.")];
+    let model = ModelServer::openai(turn().into_iter().chain(turn()));
+    let workspace = Workspace::new();
+    let broken = json!({"command": "x", "env": {"KEY": "${UNSET_FOR_TEST}"}});
+    let config = json!({
+        "servers": {"desk": server(&json!({"tools": ["echo"]})), "broken": broken},
+        "agent": {"model": model.model(), "base_url": model.url(), "retries": 0},
+    });
+    workspace.write("haft.json", config.to_string());
+    let finished = asking(&workspace, &["go"]).run();
+    assert_eq!(answer(&finished), "Done.");
+    let warning = "Environment variable 'UNSET_FOR_TEST' not found";
+    assert!(finished.stderr.contains(warning), "{}", finished.stderr);
+    assert!(model.last_request().last_result().contains('1'));
+
+    let mut terminal = Terminal::open(&workspace, "\"$haft\" chat");
+    terminal.see("UNSET_FOR_TEST");
+    terminal.see("> ");
+    terminal.enter("/servers");
+    terminal.see("misconfigured");
+    terminal.enter("go");
+    terminal.see("Done.");
+    terminal.press(CTRL_D);
+    assert_eq!(terminal.left().code, 0);
+    assert_eq!(model.requests().len(), 4);
 }

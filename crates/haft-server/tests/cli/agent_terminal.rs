@@ -331,8 +331,9 @@ fn always_holds_for_the_whole_chat() {
 /// for the model is shown with its time.
 #[test]
 fn a_chat_styles_completes_and_shows_what_it_waits_for() {
-    let answer = "# Title\n\nsome **bold** text\n";
-    let model = ModelServer::openai([Step::text(answer), Step::silence()]);
+    let table = "| Tea | Cost |\n|---|--:|\n| green | 3 |\n";
+    let answer = &format!("# Title\n\nsome **bold** text\n\n{table}");
+    let model = ModelServer::openai([Step::text(answer.as_str()), Step::silence()]);
     let workspace = Workspace::new();
     let notes = json!({
         "tools": ["echo"], "templates": [],
@@ -354,6 +355,7 @@ fn a_chat_styles_completes_and_shows_what_it_waits_for() {
     terminal.press("\r");
     terminal.see("\u{1b}[1m\u{1b}[4mTitle\u{1b}[0m");
     terminal.see("\u{1b}[1mbold\u{1b}[0m");
+    terminal.see("\u{1b}[2m─────  ────\u{1b}[0m\r\ngreen     3\r\n");
     terminal.enter("and now?");
     terminal.see("waiting for the model, ");
     terminal.press(CTRL_C);
@@ -363,7 +365,7 @@ fn a_chat_styles_completes_and_shows_what_it_waits_for() {
     assert!(left.code == 0 && left.is_sane, "{} {}", left.code, left.screen);
     assert!(model.requests()[0].last_user_text().contains("buy milk"));
     // Without colours, and in a pipe, the answer stays as the model wrote it.
-    model.then([Step::text(answer)]);
+    model.then([Step::text(answer.as_str())]);
     let piped = haft(&workspace, &["run", "once more"]).run();
-    assert_eq!(piped.stdout, answer, "{}", piped.stderr);
+    assert_eq!(piped.stdout, *answer, "{}", piped.stderr);
 }

@@ -5,6 +5,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use serde_json::{Value, json};
 use testkit::{Finished, Program, Workspace};
 
+use crate::agent_support::Terminal;
 use crate::{haft, toolbox, transcript};
 
 /// `haft` with a home inside the workspace, and no `haft` on the path.
@@ -344,4 +345,18 @@ fn the_file_of_a_project_has_portable_paths() {
     succeed(&workspace, &["install", "claude", "--scope", "user", "--write"]);
     let own = workspace.read("home/.claude.json").unwrap();
     assert!(own.contains(env!("CARGO_BIN_EXE_haft")), "{own}");
+}
+
+/// The list of clients fits a terminal of 80 columns, and file names stay whole.
+#[test]
+fn the_list_of_clients_fits_80_columns() {
+    let workspace = Workspace::new();
+    let left = Terminal::open(&workspace, "stty cols 80; HOME=$PWD \"$haft\" install").left();
+    let table: Vec<&str> =
+        left.screen.lines().skip_while(|line| !line.starts_with("CLIENT")).collect();
+    let rows = table.iter().take_while(|line| !line.starts_with('`'));
+    let rows: Vec<&str> = rows.map(|line| line.trim_end()).collect();
+    assert!(rows.len() > 10, "{}", left.screen);
+    assert!(rows.iter().all(|row| row.chars().count() <= 80), "{rows:#?}");
+    assert!(rows.iter().any(|row| row.contains(".../cline_mcp_settings.json")), "{rows:#?}");
 }

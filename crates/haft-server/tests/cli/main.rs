@@ -53,6 +53,7 @@ mod real_python;
 mod real_rmcp;
 mod real_support;
 mod sandbox;
+mod sandbox_kernel;
 mod sandbox_servers;
 mod sandbox_tools;
 mod select;

@@ -1,10 +1,11 @@
 //! Stdio servers in a real sandbox, and what `check`, `doctor`, `config show` and `explain` say about it.
 
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 
 use serde_json::{Value, json};
 use testkit::fixture::Fixture;
-use testkit::peers::{self, Address};
+use testkit::peers::{self, Address, Era};
 use testkit::{Program, Workspace};
 
 use crate::real_support::Peer;
@@ -169,6 +170,36 @@ fn the_filesystem_server_works_in_a_sandbox() {
         assert_eq!(project.read("new.txt").as_deref(), Some("made"), "{kind}");
         let answer = peer.call("read_text_file", &json!({"path": path("notes.txt")}));
         assert!(answer.to_string().contains("ours"), "{kind}: {answer:#}");
+    }
+}
+
+/// The official server for git, from PyPI in an environment of its own, as `uvx` makes one: it works on a repository
+/// that it may read, and not on another.
+#[test]
+fn a_python_server_works_in_a_sandbox() {
+    for kind in enforced() {
+        let packages = peers::folder().canonicalize().unwrap();
+        let repository = Workspace::new();
+        peers::git_repository(repository.path());
+        let log = |read: &Value| {
+            let sandbox = json!({"kind": kind, "read": read, "memory": "2GiB", "open_files": 256});
+            // Git ends at a configuration that exists and cannot be read.
+            let mut server = peers::git(Era::Legacy, repository.path())
+                .env("GIT_CONFIG_GLOBAL", "/dev/null")
+                .env("GIT_CONFIG_NOSYSTEM", "1");
+            // The folder may be a link.
+            let program = Path::new(&server.program).strip_prefix(peers::folder()).unwrap();
+            server.program = packages.join(program).display().to_string();
+            let peer = Peer::with(&Address::Stdio(server), &json!({"sandbox": sandbox}));
+            let args = json!({"repo_path": repository.path()}).to_string();
+            let finished = crate::run(&peer.workspace, &["call", "git_log", &args, "--json"]);
+            (finished.code, finished.stdout + &finished.stderr)
+        };
+        let (code, text) = log(&json!([packages, repository.path()]));
+        assert_eq!(code, 0, "{kind}: {text}");
+        assert!(text.contains("Commit: "), "{kind}: {text}");
+        let (code, text) = log(&json!([packages]));
+        assert_ne!(code, 0, "{kind}: {text}");
     }
 }
 

@@ -405,3 +405,49 @@ fn a_long_path_of_the_state_folder_is_no_obstacle() {
     let _service = Service::start(&workspace, &[]);
     assert!(run(&workspace, &["status"]).stdout.contains("running:"));
 }
+
+/// A second service of the same configuration is refused with the process and the address of the first.
+#[test]
+fn a_second_service_is_refused() {
+    let workspace = one_server();
+    let service = Service::start(&workspace, &[]);
+    let running = service.0.as_ref().unwrap().id();
+    let before = starts(&workspace);
+    let second = run(&workspace, &["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(second.code, 1, "{second:?}");
+    let process = format!(
+        "error: a service of this configuration runs already as process {running} at http://127.0.0.1:"
+    );
+    assert!(second.stderr.starts_with(&process), "{}", second.stderr);
+    let remedy = format!("stop it with `kill {running}`, or add `--standalone`");
+    assert!(second.stderr.contains(&remedy), "{}", second.stderr);
+    assert_eq!(starts(&workspace), before, "no server was started");
+    // Another one beside it, if that is what the user wants; and afterwards the next one.
+    let beside = Service::start(&workspace, &["--standalone"]);
+    drop(beside);
+    assert_eq!(service.end().code, 0);
+    drop(Service::start(&workspace, &[]));
+}
+
+/// A call without a terminal whose server asks a person says that the question waits in the inbox, and how to answer it.
+#[test]
+fn a_call_without_a_terminal_names_its_question() {
+    let workspace = Workspace::new();
+    let config = json!({"servers": {"files": server(&json!({"tools": ["elicit"]}))}});
+    workspace.write("haft.json", config.to_string());
+    let _service = Service::start(&workspace, &[]);
+    let calling = haft(&workspace, &["call", "elicit"]).start();
+    let hint = "the call waits for an answer in the inbox: open it with `haft console`, or send \
+                `{\"answer\": ...}` with POST to ";
+    let url = eventually("the hint", || {
+        let text = calling.stderr_so_far();
+        let (_, rest) = text.split_once(hint)?;
+        rest.split_once('\n').map(|(url, _)| url.to_owned())
+    });
+    let mut answer = std::process::Command::new("curl");
+    answer.args(["--silent", "--fail", "--noproxy", "*", "-X", "POST", &url]);
+    answer.args(["-H", "content-type: application/json", "-d", r#"{"refuse": true}"#]);
+    assert!(answer.output().unwrap().status.success(), "{url}");
+    let finished = calling.finish();
+    assert_eq!(finished.stderr.matches(hint).count(), 1, "{finished:?}");
+}

@@ -1,7 +1,8 @@
 //! Profiles: parts of the toolbox, each with its own endpoint.
 
 use serde_json::{Value, json};
-use testkit::{Program, Workspace};
+use testkit::fixture::events;
+use testkit::{Program, Workspace, eventually};
 
 use crate::endpoint::{Served, configure};
 use crate::support::{Client, server, workspace};
@@ -165,4 +166,36 @@ fn the_modern_era_sees_the_same_part() {
     let names: Vec<&Value> =
         answer.body["result"]["tools"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
     assert_eq!(names, ["read_file", "read_mail"]);
+}
+
+/// Only servers that the profile can show are started, also when the files are loaded again.
+#[test]
+fn a_profile_starts_only_servers_that_it_can_show() {
+    let workspace = Workspace::new();
+    let having = |name: &str, tool: &str| {
+        let facts = workspace.path().join(format!("{name}.facts"));
+        server(
+            &json!({"facts": facts, "tools": [{"name": tool, "inputSchema": {"type": "object"}}]}),
+        )
+    };
+    let configure = |profile: &Value| {
+        let servers =
+            json!({"files": having("files", "read_file"), "mail": having("mail", "send_mail")});
+        let config = json!({"servers": servers, "profiles": {"part": profile}});
+        workspace.write("haft.json", config.to_string());
+    };
+    let starts =
+        |name: &str| events(&workspace.path().join(format!("{name}.facts")), "start").len();
+    configure(&json!({"tools": ["files/*"]}));
+    let mut client = Client::connect_with(&workspace, &["--profile", "part"]);
+    assert_eq!(client.tools(), ["read_file"]);
+    let answer = client.ask(&json!(1), "tools/call", &json!({"name": "send_mail"}));
+    assert_eq!(answer["error"]["message"], "Unknown tool: send_mail");
+    assert_eq!((starts("files"), starts("mail")), (1, 0));
+
+    configure(&json!({"servers": ["files", "mail"]}));
+    eventually("the tools of the other server", || {
+        (client.tools() == ["read_file", "send_mail"]).then_some(())
+    });
+    assert_eq!((starts("files"), starts("mail")), (1, 1));
 }

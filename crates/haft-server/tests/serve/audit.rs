@@ -3,9 +3,14 @@
 use std::fs;
 
 use haft_server::keys::Scope;
+use reqwest::Method;
 use serde_json::{Value, json};
+use testkit::fixture::Fixture;
+use testkit::model::{ModelServer, Step};
 
-use crate::served::{Served, create_key, haft, toolbox};
+use crate::agent::{RUNS, over, workspace};
+use crate::faults::until;
+use crate::served::{Served, answer, create_key, haft, toolbox};
 
 fn actions(served: &Served, args: &[&str]) -> Vec<Value> {
     let finished = haft(&served.workspace, &[&["--json", "audit"], args].concat()).run();
@@ -86,7 +91,112 @@ async fn a_change_that_cannot_be_recorded_is_refused() {
     let keys = served.get("/api/v1/keys").await.json();
     assert_eq!(keys["keys"].as_array().unwrap().len(), 2);
     // Calls need no audit entry.
-    let request = served.request_as(&call, reqwest::Method::POST, "/api/v1/tools/echo/call");
+    let request = served.request_as(&call, Method::POST, "/api/v1/tools/echo/call");
     let request = request.header("content-type", "application/json").body("{}");
-    assert_eq!(crate::served::answer(request).await.status, 200);
+    assert_eq!(answer(request).await.status, 200);
+}
+
+/// Damaged lines are left out and counted, as in the execution log. A line that is still being written is not one of
+/// them.
+#[tokio::test]
+async fn damaged_lines_are_counted() {
+    let served = Served::with_admin(toolbox());
+    let dir = served.workspace.path().join("logs/audit");
+    let file = fs::read_dir(dir).unwrap().next().unwrap().unwrap().path();
+    let text = fs::read_to_string(&file).unwrap();
+    let long = "x".repeat(2 << 20);
+    let untimed = r#"{"id": "1", "at": "soon", "action": "key.create", "outcome": "done"}"#;
+    fs::write(&file, format!("{{\"id\": \n{long}\n{untimed}\n{text}{{\"id\":")).unwrap();
+    let listed = served.get("/api/v1/audit").await.json();
+    assert_eq!(listed["malformed"], 3, "{listed}");
+    assert_eq!(listed["actions"].as_array().unwrap().len(), 1, "{listed}");
+    let finished = haft(&served.workspace, &["--json", "audit"]).run();
+    let warning = "3 lines of the audit log cannot be read and are left out";
+    assert!(finished.stderr.contains(warning), "{}", finished.stderr);
+}
+
+/// The state of an item that cannot be read is recorded as unreadable, with the reason.
+#[tokio::test]
+async fn an_unreadable_item_is_recorded_as_such() {
+    let served = Served::with_admin(toolbox());
+    let registry = served.workspace.read("tools/tools.json").unwrap();
+    served.workspace.write("tools/tools.json", "{\"tools\": [");
+    assert_ne!(served.delete("/api/v1/tools/echo").await.status, 204);
+    served.workspace.write("tools/tools.json", registry);
+    let action = actions(&served, &["--action", "tool.remove"]).remove(0);
+    let reason = action["before"]["unreadable"].as_str().unwrap_or_else(|| panic!("{action}"));
+    assert!(reason.contains("tools.json"), "{reason}");
+    served.workspace.write(".haft/keys.json", "{\"version\": 1");
+    let refused = haft(&served.workspace, &["keys", "revoke", "me"]).run();
+    assert_ne!(refused.code, 0);
+    let action = actions(&served, &["--action", "key.revoke"]).remove(0);
+    let reason = action["before"]["unreadable"].as_str().unwrap_or_else(|| panic!("{action}"));
+    assert!(reason.contains("keys.json"), "{reason}");
+    assert_eq!(action["outcome"], "failed");
+}
+
+/// The approval of a call is recorded with the approver, the question and the answer.
+#[tokio::test]
+async fn the_approval_of_a_call_is_recorded() {
+    let steps = [Step::call("echo", json!({"n": 7})), Step::text("Done.")];
+    let model = ModelServer::openai(steps);
+    let workspace = workspace(&model, "tools: [{name: echo, approval: ask}]\n");
+    let keys = [("boss", Scope::Admin), ("ada", Scope::Approve), ("bot", Scope::Call)];
+    let (served, keys) = Served::with_keys(workspace, &keys);
+    let post = async |key: &str, path: &str, body: Value| {
+        let request = served.request_as(key, Method::POST, path);
+        answer(request.header("content-type", "application/json").body(body.to_string())).await
+    };
+    let run = post(&keys[2], RUNS, json!({"input": "Go."})).await.json();
+    let item = until("the question", async || {
+        served.get("/api/v1/inbox").await.json()["items"].get(0).cloned()
+    })
+    .await;
+    let path = format!("/api/v1/inbox/{}", item["id"].as_str().unwrap());
+    assert_eq!(post(&keys[2], &path, json!({"answer": "allow"})).await.status, 403);
+    assert_eq!(post(&keys[1], &path, json!({"answer": "allow"})).await.status, 200);
+    over(&served, &run).await;
+    let [approved, refused] = &actions(&served, &["--action", "inbox.answer"])[..] else {
+        panic!("two answers are recorded");
+    };
+    assert_eq!((&approved["who"], &approved["outcome"]), (&json!("key:ada"), &json!("done")));
+    assert_eq!((&refused["who"], &refused["outcome"]), (&json!("key:bot"), &json!("failed")));
+    assert_eq!(approved["target"], item["id"]);
+    let before = &approved["before"];
+    assert_eq!(
+        (&before["tool"], &before["arguments"]["n"]),
+        (&json!("echo"), &json!(7)),
+        "{before}"
+    );
+    assert_eq!(approved["after"], json!({"answer": "allow"}));
+}
+
+/// The approval of a definition is recorded with the item and the difference.
+#[tokio::test]
+async fn the_approval_of_a_definition_is_recorded() {
+    let workspace = toolbox();
+    let write = |description: &str| {
+        let tool =
+            json!({"name": "read", "description": description, "inputSchema": {"type": "object"}});
+        let scenario = json!({"tools": [tool]});
+        let server = json!({"command": Fixture::path(), "args": Fixture::stdio_args(&scenario)});
+        workspace.write("haft.yaml", json!({"servers": {"files": server}}).to_string());
+    };
+    write("Reads.");
+    let locked = haft(&workspace, &["lock"]).run();
+    assert_eq!(locked.code, 0, "{}", locked.stderr);
+    write("Reads and sends.");
+    let served = Served::with_admin(workspace);
+    let wanted = json!({"server": "files", "name": "read"}).to_string();
+    until("the approval", async || {
+        let approved = served.post("/api/v1/lock/approve", &wanted).await;
+        (approved.status == 200).then_some(())
+    })
+    .await;
+    let action = actions(&served, &["--action", "lock.approve"]).remove(0);
+    let facts = (&action["who"], &action["target"], &action["outcome"]);
+    assert_eq!(facts, (&json!("key:me"), &json!("files/read"), &json!("done")));
+    let drift = &action["after"]["approved"][0];
+    assert_eq!((&drift["name"], &drift["state"]), (&json!("read"), &json!("changed")), "{action}");
+    assert!(drift["changes"].to_string().contains("and sends."), "{action}");
 }

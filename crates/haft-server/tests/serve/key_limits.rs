@@ -127,6 +127,98 @@ async fn a_quota_survives_a_restart() {
     assert_eq!(refused.json()["error"]["details"]["max"], "2/day");
 }
 
+/// An entry beyond the log quota of its key is kept without arguments and answer, also after a restart. The call runs.
+#[tokio::test]
+async fn entries_beyond_the_log_quota_of_a_key_have_no_content() {
+    let workspace = toolbox();
+    let admin = create_key(&workspace, "me", Scope::Admin);
+    let noisy = limited_key(&workspace, "noisy", &["--log-quota", "4kB/day"]);
+    let served = started(workspace, admin);
+    let large = json!({"arguments": {"text": "x".repeat(1000)}});
+    for _ in 0..2 {
+        let answer = post_as(&served, &noisy, CALL, &large).await;
+        assert_eq!(answer.json()["data"]["text"].as_str().unwrap().len(), 1000);
+    }
+    let served = served.restarted();
+    assert_eq!(post_as(&served, &noisy, CALL, &large).await.status, 200);
+    let admin = served.admin.clone().unwrap();
+    assert_eq!(post_as(&served, &admin, CALL, &large).await.status, 200);
+    let logged = served.log();
+    assert_eq!(logged.len(), 4, "one entry for each call");
+    let note = "[1011 bytes are not in the log: the key's log quota of 4kB/day is used up]";
+    for (entry, is_whole) in logged.iter().zip([true, false, false, true]) {
+        assert_eq!(entry["tool"], "echo");
+        assert_eq!(entry["status"], "success");
+        assert_eq!(entry["input"]["text"].is_string(), is_whole, "{entry}");
+        assert_eq!(entry["input"] == note, !is_whole, "{entry}");
+        assert_eq!(entry["output"]["text"].is_string(), is_whole, "{entry}");
+    }
+    let page = served.get("/api/v1/log?caller=key:noisy").await.json();
+    assert_eq!(page["calls"][1]["input"], note, "{page}");
+    let listed = served.get("/api/v1/keys").await.json();
+    assert_eq!(listed["keys"][1]["log_quota"], "4kB/day");
+}
+
+/// A log quota that cannot be read creates no key.
+#[tokio::test]
+async fn a_log_quota_is_a_size_per_day() {
+    let served = started_with_admin();
+    let new = |quota: &str| json!({"name": "ci", "log_quota": quota}).to_string();
+    let refused = served.post("/api/v1/keys", &new("100MB")).await;
+    assert_eq!(refused.status, 422, "{}", refused.text);
+    let detail = refused.json()["detail"].as_str().unwrap().to_owned();
+    assert_eq!(detail, "`100MB` is not a log quota; write a size per day, such as 100MB/day");
+    let created = served.post("/api/v1/keys", &new("100MB/day")).await;
+    assert_eq!(created.status, 201, "{}", created.text);
+    assert_eq!(created.json()["log_quota"], "100MB/day");
+    let metrics = json!({"name": "scrape", "scope": "metrics", "log_quota": "1MB/day"});
+    assert_eq!(served.post("/api/v1/keys", &metrics.to_string()).await.status, 422);
+    let listed = haft(&served.workspace, &["keys", "list"]).run().stdout;
+    assert!(listed.contains("log 100MB/day"), "{listed}");
+}
+
+fn started_with_admin() -> Served {
+    started_with(toolbox())
+}
+
+fn started_with(workspace: Workspace) -> Served {
+    let admin = create_key(&workspace, "me", Scope::Admin);
+    started(workspace, admin)
+}
+
+/// A reload keeps the counters of unchanged rates and quotas, of tools and keys.
+#[tokio::test]
+async fn a_reload_keeps_counters() {
+    let workspace = toolbox();
+    let config = |more: &str| {
+        let rate = "{name: echo, rate: 2/h, burst: 2}";
+        let quota = "{name: greet, quota: 1/day}";
+        format!(
+            "registry: {{dir: tools}}\npolicy: {{allowed_commands: [cat]}}\ntools: [{rate}, {quota}]\n{more}"
+        )
+    };
+    workspace.write("haft.yaml", config(""));
+    let admin = create_key(&workspace, "me", Scope::Admin);
+    let key = limited_key(&workspace, "slow", &["--rate", "1/h"]);
+    let served = started(workspace, admin);
+    let greet = async || {
+        let path = "/api/v1/tools/greet/call";
+        served.post(path, r#"{"arguments": {"name": "Ada"}}"#).await.status
+    };
+    assert_eq!(greet().await, 200);
+    assert_eq!(call_as(&served, &key).await.status, 200);
+    served.workspace.write("haft.yaml", config("defaults: {max_concurrent: 7}\n"));
+    let reloaded = served.post("/api/v1/reload", "").await;
+    assert_eq!(reloaded.status, 200, "{}", reloaded.text);
+    assert_eq!(greet().await, 429);
+    let refused = call_as(&served, &key).await;
+    assert_eq!(refused.json()["error"]["details"]["of"], "key", "{}", refused.text);
+    // The burst of the tool has one call left, and no more.
+    assert_eq!(served.post(CALL, "{}").await.status, 200);
+    let refused = served.post(CALL, "{}").await;
+    assert_eq!(refused.json()["error"]["details"]["of"], "tool", "{}", refused.text);
+}
+
 /// An expired key is refused with the reason, and what it holds open ends.
 #[tokio::test]
 async fn a_key_expires() {
@@ -225,13 +317,42 @@ async fn a_key_with_lists_sees_and_calls_only_those() {
     assert_eq!(get_as(&served, &reader, "/api/v1/resources?server=far").await.status, 404);
     let prompt = post_as(&served, &reader, "/api/v1/prompts/far/hello", &json!({})).await;
     assert_eq!(prompt.status, 404, "{}", prompt.text);
-    for path in ["/api/v1/servers", "/api/v1/runs", "/tools", "/metrics", "/api/v1/status"] {
+    for path in ["/api/v1/servers", "/api/v1/conversations", "/tools", "/metrics", "/api/v1/status"]
+    {
         let refused = get_as(&served, &reader, path).await;
         assert_eq!(refused.status, 403, "{path}: {}", refused.text);
     }
     // A key without lists sees everything.
     let free = create_key(&served.workspace, "free", Scope::Call);
     assert_eq!(get_as(&served, &free, "/api/v1/tools").await.json()["total"], 5);
+}
+
+/// `default_tool_config` gives each tool of a server its own rate and quota; an entry of `tools` replaces them.
+#[tokio::test]
+async fn each_tool_of_a_server_has_the_default_rate() {
+    let workspace = toolbox();
+    let scenario = json!({"tools": ["text", "empty", "stats"]});
+    let server = json!({
+        "command": Fixture::path(), "args": Fixture::stdio_args(&scenario),
+        "default_tool_config": {"rate": "1/h", "quota": "100/day"},
+    });
+    let tools = json!([{"name": "stats", "rate": "1000/s"}]);
+    let config = json!({"servers": {"far": server}, "tools": tools}).to_string();
+    workspace.write("haft.yaml", config);
+    let served = started_with(workspace);
+    let call = async |tool: &str| {
+        let called = served.post(&format!("/api/v1/tools/{tool}/call"), "{}").await;
+        (called.status, called.json()["error"]["details"].clone())
+    };
+    assert_eq!(call("text").await.0, 200);
+    let (status, details) = call("text").await;
+    assert_eq!((status, &details["of"], &details["name"]), (429, &json!("tool"), &json!("text")));
+    assert_eq!(call("empty").await.0, 200, "the rate of another tool is its own");
+    for _ in 0..2 {
+        assert_eq!(call("stats").await.0, 200);
+    }
+    let shown = haft(&served.workspace, &["explain", "text"]).run().stdout;
+    assert!(shown.contains("1/h") && shown.contains("100/day"), "{shown}");
 }
 
 /// A metrics key reads the metrics and nothing else.

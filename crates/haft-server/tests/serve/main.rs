@@ -62,6 +62,7 @@ mod revoked_mcp;
 mod rules;
 mod run_access;
 mod run_docs;
+mod run_lists;
 mod run_questions;
 mod run_secrets;
 mod run_tools;

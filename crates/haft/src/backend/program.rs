@@ -1,6 +1,6 @@
 //! Errors of a program that could not be started, with their remedies.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -49,11 +49,16 @@ pub(super) fn failed_to_start(program: &OsStr, setting: &str, error: &io::Error)
             "try to start the program by hand as the user that runs Haft".into(),
         ),
     };
-    ToolFailure::Execution {
-        message,
-        remedy: Some(remedy.into()),
-        details: json!({ "program": shown }),
+    let mut details = json!({ "program": shown });
+    if error.kind() == io::ErrorKind::NotFound && !shown.contains('/') {
+        details["path"] = searched().to_string_lossy().into();
     }
+    ToolFailure::Execution { message, remedy: Some(remedy.into()), details }
+}
+
+/// The directories that are searched for programs.
+fn searched() -> OsString {
+    std::env::var_os("PATH").unwrap_or_default()
 }
 
 /// Returns true if descriptors, processes or memory of this machine are exhausted: the tool is not
@@ -82,12 +87,8 @@ fn not_found(program: &OsStr, setting: &str) -> (String, String) {
             format!("correct the path in `{setting}`"),
         );
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
     (
-        format!(
-            "the program `{shown}` could not be started: it is in no directory of PATH (`{}`)",
-            path.to_string_lossy()
-        ),
+        format!("the program `{shown}` could not be started: it is in no directory of PATH"),
         format!("install `{shown}`, or give its whole path in `{setting}`"),
     )
 }

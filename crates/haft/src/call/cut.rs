@@ -1,5 +1,6 @@
 //! Cuts text that is too long for its reader, with a note on how to get the rest.
 
+use haft_config::Remedy;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -84,10 +85,8 @@ impl Cut<'_> {
         let total = text.len();
         text.truncate(text.floor_char_boundary(bytes_max));
         let gone = total - text.len();
-        let id = self.execution_id;
-        let note = format!(
-            "\n[{gone} of {total} bytes cut here; `haft log show {id} --output` prints the whole answer]"
-        );
+        let rest = Remedy::ReadExecution { id: self.execution_id.to_owned() };
+        let note = format!("\n[{gone} of {total} bytes cut here; {rest}]");
         text.push_str(&note);
     }
 }

@@ -6,6 +6,7 @@ mod cut;
 mod flow;
 mod inline_tool;
 mod observe;
+mod outcome;
 mod record;
 mod request;
 mod rules;

@@ -12,16 +12,18 @@ use tokio_util::task::TaskTracker;
 
 use super::cut::Cut;
 use super::observe::{CallSummary, Observer};
+use super::outcome::{outcomes, said_error};
 use super::running::RunningCallGuard;
 use super::{Calls, ToolCall, Toolbox};
-use crate::content::{Content, ToolOutput};
+use crate::call_limit::LimitTable;
+use crate::content::ToolOutput;
 use crate::context::{CallContext, PrintedText};
 use crate::envelope::{Envelope, ErrorBody, Status};
-use crate::error::{CallError, Code, MCP_ERROR, ToolFailure, mask, millis};
+use crate::error::{CallError, Code, MCP_ERROR, mask, millis};
 use crate::outputs::OutputStore;
 use crate::policy::PolicyDecision;
 use crate::progress::told;
-use crate::record::{Entry, ExecutionLog, Outcome, Outcomes, RecordSource};
+use crate::record::{Entry, ExecutionLog, Line, RecordSource};
 use crate::registry::{self, ActiveTool};
 use crate::trace::TraceContext;
 use haft_text::name;
@@ -34,6 +36,8 @@ pub(crate) struct CallRecord<'a> {
     /// True if the log keeps the user's request.
     keeps_request: bool,
     observer: Option<&'a Observer>,
+    /// The log quotas of callers.
+    limits: &'a LimitTable,
     call: &'a ToolCall,
     /// The requested name, truncated if it is too long.
     tool: Cow<'a, str>,
@@ -81,6 +85,7 @@ impl<'a> CallRecord<'a> {
             tasks: &calls.tasks,
             keeps_request: toolbox.config.log.requests.value,
             observer: calls.observer.as_ref(),
+            limits: &calls.limits,
             call,
             tool: name::shown(&call.tool),
             context: Arc::new(context),
@@ -163,7 +168,8 @@ impl<'a> CallRecord<'a> {
         let duration = self.duration();
         let written = self.log.map(|log| {
             let entry = self.entry(error.as_ref(), duration);
-            heavy::in_place(self.bytes(), || log.append_among(&entry, self.tasks.len()))
+            let line = heavy::in_place(self.bytes(), || self.line(log, &entry));
+            log.append_among(line, self.tasks.len())
         });
         self.is_closed = true;
         self.observed(error.as_ref(), duration);
@@ -211,6 +217,19 @@ impl<'a> CallRecord<'a> {
         };
         envelope.set_message(unlogged);
         (envelope, output.raw)
+    }
+
+    /// The line of the entry, without arguments and answer if the caller's log quota has no room for them.
+    fn line(&self, log: &ExecutionLog, entry: &Entry<'_>) -> Line {
+        let line = log.line(entry);
+        let (owner, caller) = (self.call.owner.as_deref(), &self.call.tool_filter.caller);
+        match self.limits.count_log_entry(owner, caller, line.bytes()) {
+            Ok(()) => line,
+            Err(reason) => {
+                line.recycle();
+                log.line_without_content(entry, &reason)
+            }
+        }
     }
 
     /// A text without known secrets.
@@ -335,7 +354,7 @@ impl Drop for CallRecord<'_> {
         let duration = self.duration();
         if let Some(log) = self.log {
             let entry = self.entry(Some(&error), duration);
-            heavy::in_place(self.bytes(), || log.append_detached(&entry));
+            log.append_line_detached(heavy::in_place(self.bytes(), || self.line(log, &entry)));
         }
         self.observed(Some(&error), duration);
     }
@@ -343,50 +362,4 @@ impl Drop for CallRecord<'_> {
 
 fn status(error: Option<&ErrorBody>) -> Status {
     if error.is_some() { Status::Error } else { Status::Success }
-}
-
-/// The tool reported its own failure; its text is the message.
-fn said_error(output: &ToolOutput) -> ErrorBody {
-    let texts: Vec<&str> = output
-        .content
-        .iter()
-        .filter_map(|block| match block {
-            Content::Text { text } => Some(text.as_str()),
-            Content::Image { .. } | Content::Audio { .. } | Content::Resource { .. } => None,
-        })
-        .collect();
-    let mut text = texts.join("\n");
-    if text.is_empty() {
-        "the tool reported a failure without a message".clone_into(&mut text);
-    }
-    let failure = Box::new(ToolFailure::execution(text));
-    ErrorBody::from(&CallError::Failed { tool: String::new(), failure })
-}
-
-/// The outcome of each layer. A local tool has no protocol, so that layer stays `none`.
-fn outcomes(error: Option<&ErrorBody>, source: RecordSource, answered: bool) -> Outcomes {
-    let rpc = if source == RecordSource::Mcp { Outcome::Ok } else { Outcome::NotReached };
-    let ran = Outcomes { transport: Outcome::Ok, rpc, tool: Outcome::Ok, schema: Outcome::Ok };
-    let Some(error) = error else { return ran };
-    match error.code {
-        Code::ValidationError => Outcomes { schema: Outcome::Failed, ..Outcomes::default() },
-        Code::OutputValidationError => Outcomes { schema: Outcome::Failed, ..ran },
-        Code::ToolExecutionError if answered => Outcomes { tool: Outcome::Failed, ..ran },
-        Code::ToolExecutionError | Code::Timeout => {
-            Outcomes { tool: Outcome::Failed, schema: Outcome::NotReached, ..ran }
-        }
-        Code::ProtocolError => {
-            Outcomes { transport: Outcome::Ok, rpc: Outcome::Failed, ..Outcomes::default() }
-        }
-        Code::ServiceUnavailable | Code::OutcomeUnknown => {
-            Outcomes { transport: Outcome::Failed, ..Outcomes::default() }
-        }
-        Code::UnknownTool
-        | Code::Denied
-        | Code::DefinitionChanged
-        | Code::Busy
-        | Code::RateLimited
-        | Code::Cancelled
-        | Code::Stopping => Outcomes::default(),
-    }
 }

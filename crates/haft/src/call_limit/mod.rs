@@ -146,7 +146,7 @@ impl LimitTable {
 
     fn take_quota(&self, limiter: &Limiter) -> Result<(), LimitRefusal> {
         let Some(quota) = limiter.limits.quota else { return Ok(()) };
-        match self.quotas.take(limiter.subject.id(), quota.calls()) {
+        match self.quotas.take(limiter.subject.id(), 1, quota.calls()) {
             Ok(true) => Ok(()),
             Ok(false) => {
                 let wait = self.quotas.until_next_day();
@@ -157,6 +157,27 @@ impl LimitTable {
                 )))
             }
             Err(unknown) => Err(LimitRefusal::Unknown(unknown)),
+        }
+    }
+
+    /// Counts a log entry against the log quota of its caller. Returns the reason if the entry must be kept without
+    /// arguments and answer.
+    pub(crate) fn count_log_entry(
+        &self,
+        owner: Option<&str>,
+        caller: &CallerStatus,
+        bytes: usize,
+    ) -> Result<(), String> {
+        let (Some(owner), CallerStatus::Limited(access)) = (owner, caller) else { return Ok(()) };
+        let Some(quota) = access.log_quota else { return Ok(()) };
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        match self.quotas.take(Subject::log(owner).id(), bytes, quota.bytes()) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(format!("the key's log quota of {quota} is used up")),
+            Err(UnknownQuota { path, .. }) => {
+                let path = path.display();
+                Err(format!("the count of the key's log quota in `{path}` cannot be read"))
+            }
         }
     }
 

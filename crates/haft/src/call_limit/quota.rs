@@ -1,4 +1,4 @@
-//! Counts of the calls of a UTC day, kept in a file so that they survive a restart. Processes with one state folder
+//! Counts of the calls of a UTC day, and of their bytes in the log, kept in a file so that they survive a restart. Processes with one state folder
 //! add to the same counts.
 
 use std::collections::HashMap;
@@ -81,15 +81,16 @@ impl QuotaStore {
         Self { path, clock, counts, saving: Mutex::default(), changed: Notify::new() }
     }
 
-    /// Counts one call, unless `max` calls of today are counted.
-    pub(super) fn take(&self, id: &str, max: u64) -> Result<bool, UnknownQuota> {
+    /// Counts `amount` calls or bytes, unless today's count would exceed `max`.
+    pub(super) fn take(&self, id: &str, amount: u32, max: u64) -> Result<bool, UnknownQuota> {
         let mut counts = self.today()?;
         let count = counts.by_id.entry(id.to_owned()).or_default();
-        if count.total >= max {
+        let total = count.total.saturating_add(amount.into());
+        if total > max {
             return Ok(false);
         }
-        count.total += 1;
-        count.unsaved += 1;
+        count.total = total;
+        count.unsaved += i64::from(amount);
         drop(counts);
         self.changed.notify_one();
         Ok(true)

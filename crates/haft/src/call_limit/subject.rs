@@ -18,6 +18,11 @@ impl Subject {
         Self { kind: LimitSubject::Key, id: owner.into() }
     }
 
+    /// The entries of a caller in the log.
+    pub(super) fn log(owner: &str) -> Self {
+        Self { kind: LimitSubject::Key, id: format!("log:{owner}").into() }
+    }
+
     pub(super) fn server(name: &str) -> Self {
         Self { kind: LimitSubject::Server, id: format!("server:{name}").into() }
     }

@@ -1,7 +1,7 @@
 //! Storage of a registry. Files by default; any store with revisions and conditional writes can
 //! replace them.
 
-use std::fmt::{self, Write};
+use std::fmt;
 
 use sha2::{Digest, Sha256};
 
@@ -82,12 +82,7 @@ pub(super) fn hash(texts: &[&str]) -> String {
         hash.update(text.len().to_le_bytes());
         hash.update(text);
     }
-    let mut text = String::new();
-    for byte in &hash.finalize()[..16] {
-        // Writing to a `String` cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    haft_text::hex(&hash.finalize()[..16])
 }
 
 /// Reasons why a registry cannot be read or changed.

@@ -211,9 +211,15 @@ fn outcome(outcome: Outcome) -> &'static str {
 }
 
 fn payload_bytes(entry: &Entry<'_>) -> usize {
-    let raw = [Some(entry.input), entry.data, entry.raw];
+    entry.input.get().len() + content_bytes(entry)
+}
+
+/// The bytes of what the tool wrote.
+pub(super) fn content_bytes(entry: &Entry<'_>) -> usize {
+    let raw = [entry.data, entry.raw];
     let raw: usize = raw.into_iter().flatten().map(|it| it.get().len()).sum();
-    raw + entry.content.iter().map(block_bytes).sum::<usize>()
+    let blocks: usize = entry.content.iter().map(block_bytes).sum();
+    raw + blocks + entry.stdout.map_or(0, str::len)
 }
 
 /// The bytes of a block that may be long. Escapes take more, which is rare enough to grow for.

@@ -23,7 +23,7 @@ pub(super) const FIELD_BYTES_MAX: usize = 64 << 10;
 
 /// A finished line and the date whose file it belongs to.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(crate) struct Line {
     pub(super) date: Date,
     /// Ends with its only newline.
     pub(super) text: String,
@@ -50,7 +50,7 @@ impl LineLimit {
 
     /// The limit of an entry for a call whose tool was not started. Any caller may make those, in
     /// any number and size.
-    fn of_refused(self) -> Self {
+    pub(super) fn of_refused(self) -> Self {
         Self {
             bytes_max: self.bytes_max.min(REFUSED_ENTRY_BYTES_MAX),
             field_bytes_max: self.field_bytes_max.min(REFUSED_FIELD_BYTES_MAX),
@@ -86,8 +86,13 @@ impl Line {
         Self { date: utc_date(entry.timestamp), text, memory: None }
     }
 
+    /// Its length.
+    pub(crate) fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
     /// Keeps the buffer for this thread's next line, unless it is large.
-    pub(super) fn recycle(self) {
+    pub(crate) fn recycle(self) {
         if self.text.capacity() <= SCRATCH_BYTES_MAX {
             SCRATCH.set(self.text);
         }

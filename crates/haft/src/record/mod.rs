@@ -78,7 +78,9 @@ pub use spool::{
 use tokio::sync::oneshot;
 
 use crate::memory::MemoryBudget;
-use line::{Line, LineLimit};
+pub(crate) use line::Line;
+use line::LineLimit;
+use shorten::ContentNotes;
 use space::part_bytes_max;
 use writer::Writer;
 
@@ -229,8 +231,19 @@ impl ExecutionLog {
         self
     }
 
-    fn line(&self, entry: &Entry<'_>) -> Line {
-        let mut line = Line::new(entry, &self.redactor, self.line_limit);
+    /// The line of an entry.
+    pub(crate) fn line(&self, entry: &Entry<'_>) -> Line {
+        self.charged(Line::new(entry, &self.redactor, self.line_limit))
+    }
+
+    /// The line of an entry without arguments and answer, which has the reason in their place.
+    pub(crate) fn line_without_content(&self, entry: &Entry<'_>, reason: &str) -> Line {
+        let notes = ContentNotes::new(entry, reason);
+        let limit = self.line_limit.of_refused();
+        self.charged(Line::new(&notes.replace(entry), &self.redactor, limit))
+    }
+
+    fn charged(&self, mut line: Line) -> Line {
         let is_long = line.text.len() > FREE_BYTES;
         line.memory =
             self.memory.as_ref().filter(|_| is_long).map(|it| it.charge(line.text.len(), None));
@@ -246,16 +259,15 @@ impl ExecutionLog {
         &self,
         entry: &Entry<'_>,
     ) -> impl Future<Output = Result<(), LogError>> + Send + use<> {
-        self.append_among(entry, 1)
+        self.append_among(self.line(entry), 1)
     }
 
     /// The same, with the number of calls in flight. If there are several, their entries share a write.
     pub(crate) fn append_among(
         &self,
-        entry: &Entry<'_>,
+        mut line: Line,
         calls_in_flight: usize,
     ) -> impl Future<Output = Result<(), LogError>> + Send + use<> {
-        let mut line = self.line(entry);
         let answer = self.handle.0.submit(&mut line, calls_in_flight);
         line.recycle();
         settled(answer, Arc::clone(&self.handle))
@@ -263,7 +275,11 @@ impl ExecutionLog {
 
     /// Records `entry` without waiting and without touching the disk: for a guard's `Drop`.
     pub fn append_detached(&self, entry: &Entry<'_>) {
-        let mut line = self.line(entry);
+        self.append_line_detached(self.line(entry));
+    }
+
+    /// The same with a finished line.
+    pub(crate) fn append_line_detached(&self, mut line: Line) {
         self.handle.0.submit_detached(&mut line);
         line.recycle();
     }

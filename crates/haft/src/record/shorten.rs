@@ -1,11 +1,13 @@
 //! Makes a line short enough to be read back. It works on the finished line, which is redacted
-//! already: half a secret at the edge of a cut would no longer be recognized.
+//! already: half a secret at the edge of a cut would no longer be recognized. Also leaves out the content
+//! of an entry as a whole.
 
 use haft_config::Remedy;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::entry::LoggedCall;
+use super::entry::{Entry, LoggedCall};
+use super::format::content_bytes;
 
 /// The same entry with each field cut to `kept_bytes`. Values become strings that hold their beginning.
 pub(super) fn shorten(line: &str, kept_bytes: usize) -> Result<String, serde_json::Error> {
@@ -36,6 +38,36 @@ pub(super) fn shorten(line: &str, kept_bytes: usize) -> Result<String, serde_jso
         });
     }
     serde_json::to_string(&call)
+}
+
+/// Notes that stand for the arguments and the answer of an entry.
+pub(super) struct ContentNotes {
+    input: Box<RawValue>,
+    output: Option<Box<RawValue>>,
+}
+
+impl ContentNotes {
+    pub(super) fn new(entry: &Entry<'_>, reason: &str) -> Self {
+        let note = |bytes: usize| {
+            let note = format!("[{bytes} bytes are not in the log: {reason}]");
+            to_raw_value(&note).unwrap_or_else(|_| RawValue::NULL.to_owned())
+        };
+        let output = content_bytes(entry);
+        Self { input: note(entry.input.get().len()), output: (output > 0).then(|| note(output)) }
+    }
+
+    /// The entry with the notes instead of what the caller sent and what the tool wrote.
+    pub(super) fn replace<'a>(&'a self, entry: &Entry<'a>) -> Entry<'a> {
+        Entry {
+            input: &self.input,
+            data: self.output.as_deref(),
+            content: &[],
+            raw: None,
+            stdout: None,
+            request: None,
+            ..*entry
+        }
+    }
 }
 
 /// The beginning of a string that is too long, with a note of its length.

@@ -93,8 +93,12 @@ pub(super) fn server_default(server: &ServerConfig) -> ToolSettings {
         parallel_capable: of(settings.parallel_capable.as_ref(), name),
         approval: of(settings.approval.as_ref(), name),
         on_limit: of(settings.on_limit.as_ref(), name),
-        // A default has neither: a server limits its tools together, and examples belong to one tool.
-        limits: LimitSettings::default(),
+        limits: LimitSettings {
+            rate: of(settings.limits.rate.as_ref(), name),
+            burst: of(settings.limits.burst.as_ref(), name),
+            quota: of(settings.limits.quota.as_ref(), name),
+        },
+        // Examples belong to one tool.
         examples: None,
     }
 }

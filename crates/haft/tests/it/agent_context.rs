@@ -1,7 +1,7 @@
 //! Content other than text that reaches the model: images, audio, resources and prompts of servers;
 //! and servers that request completions themselves.
 
-use haft::{Content, Refusal, ServerHandler};
+use haft::{AccessLists, Content, Refusal, ServerHandler};
 use haft_agent::{Conversation, Sampler, from_prompt, mentioned};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -132,7 +132,7 @@ async fn mentioned_resources_are_handed_to_the_model() {
     let model = ModelServer::openai([Step::text("12")]);
     let agent = agent(&stage, &model, [stage.stdio("notes", notes(), json!({}))], json!({})).await;
     let text = "How many apples does @note://plan say? Write to me@example.com or @nobody, not @note://plan.";
-    let said = mentioned(agent.runtime(), text).await.unwrap();
+    let said = mentioned(agent.runtime(), text, &AccessLists::default()).await.unwrap();
     assert_eq!(said.read, ["notes:note://plan"]);
     assert_eq!(stage.messages("notes", "resources/read").len(), 1);
     let cancel = CancellationToken::new();
@@ -143,11 +143,14 @@ async fn mentioned_resources_are_handed_to_the_model() {
         "{sent}"
     );
     let many: String = (0..30).map(|n| format!("@notes:note://plan?{n} ")).collect();
-    let refused = mentioned(agent.runtime(), &many).await;
+    let refused = mentioned(agent.runtime(), &many, &AccessLists::default()).await;
     assert!(refused.is_err(), "{refused:?}");
-    let missing = mentioned(agent.runtime(), "@notes:note://gone").await.unwrap_err();
+    let missing = mentioned(agent.runtime(), "@notes:note://gone", &AccessLists::default())
+        .await
+        .unwrap_err();
     assert!(!missing.to_string().is_empty());
-    let unknown = mentioned(agent.runtime(), "what is in (@note://gone)?").await;
+    let unknown =
+        mentioned(agent.runtime(), "what is in (@note://gone)?", &AccessLists::default()).await;
     assert!(unknown.is_err(), "{unknown:?}");
 }
 
@@ -161,7 +164,10 @@ async fn a_uri_that_begins_like_a_server_is_read_as_a_whole() {
         {"uri": "plain", "name": "plain", "text": "Short."},
     ]});
     let agent = agent(&stage, &model, [stage.stdio("notes", notes, json!({}))], json!({})).await;
-    let said = mentioned(agent.runtime(), "read @notes://today and @notes:plain").await.unwrap();
+    let said =
+        mentioned(agent.runtime(), "read @notes://today and @notes:plain", &AccessLists::default())
+            .await
+            .unwrap();
     assert_eq!(said.read, ["notes:notes://today", "notes:plain"]);
     let asked = stage.messages("notes", "resources/read");
     let uris: Vec<&Value> = asked.iter().map(|message| &message["params"]["uri"]).collect();

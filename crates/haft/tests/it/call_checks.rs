@@ -243,9 +243,8 @@ async fn a_long_answer_is_cut_for_the_model_and_whole_in_the_log() {
     let answer = runtime.call(empty("long")).await;
     let [Content::Text { text }] = &answer.content[..] else { panic!("{answer:?}") };
     let id = &answer.execution_id;
-    let marker = format!(
-        "\n[200 of 1200 bytes cut here; `haft log show {id} --output` prints the whole answer]"
-    );
+    let marker =
+        format!("\n[200 of 1200 bytes cut here; the execution log has the result of `{id}`]");
     assert_eq!(text, &format!("{}{marker}", "ä".repeat(500)));
     assert!(bench.logged()[0].output.as_ref().unwrap().get().contains(&"ä".repeat(600)));
 }

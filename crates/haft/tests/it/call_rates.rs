@@ -43,7 +43,7 @@ fn limits(rate: Option<&str>, burst: Option<u32>, quota: Option<&str>) -> CallLi
 }
 
 fn limited(limits: CallLimits) -> CallerAccess {
-    CallerAccess { limits, lists: AccessLists::default() }
+    CallerAccess { limits, ..CallerAccess::default() }
 }
 
 fn builder(bench: &Bench, yaml: &str) -> RuntimeBuilder {
@@ -276,7 +276,7 @@ async fn a_caller_sees_and_calls_only_the_tools_of_its_lists() {
     let (bench, owners) = (Bench::new(), Arc::new(Owners::default()));
     let tools = Some(vec![NamePattern::parse("read_*").unwrap()]);
     let lists = AccessLists { tools, servers: None };
-    owners.set("key:reader#1", CallerAccess { lists, limits: CallLimits::default() });
+    owners.set("key:reader#1", CallerAccess { lists, ..CallerAccess::default() });
     let runtime = builder(&bench, "").callers(owners).start().await.unwrap();
     let call = |tool: &str, owner: &str| runtime.call(empty(tool).owner(owner));
     assert_eq!(call("read_file", "key:reader#1").await.status, Status::Success);

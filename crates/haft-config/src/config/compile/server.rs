@@ -229,7 +229,12 @@ fn default_tools(
             "delete `name`, or move the entry to `tools`",
         );
     }
-    tool::settings(raw.max_instances, raw.timeout, raw.parallel_capable, raw.approval, raw.on_limit)
+    let limits = call_limits::compile(raw.rate, raw.burst, raw.quota, problems);
+    let (parallel, approval) = (raw.parallel_capable, raw.approval);
+    ToolSettings {
+        limits,
+        ..tool::settings(raw.max_instances, raw.timeout, parallel, approval, raw.on_limit)
+    }
 }
 
 fn reconnect(raw: Option<RawReconnect>, problems: &mut Problems) -> Reconnect {

@@ -1,7 +1,6 @@
 //! All sessions, within limits.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -76,11 +75,7 @@ impl Sessions {
             let signed = SignedSession { home: replica.number, facts };
             return self.insert(self.of_replica(replica, id, signed));
         }
-        let mut id = String::with_capacity(2 * RANDOM_BYTES);
-        for byte in random {
-            // Writing to a string cannot fail.
-            let _ = write!(id, "{byte:02x}");
-        }
+        let id = haft_text::hex(&random);
         let session = Session::new(id, Client::new(facts), None, self.kept_bytes.clone());
         self.insert(session)
     }

@@ -1,4 +1,5 @@
-//! Markdown at a terminal, line by line: a line is shown as it is written, and styled once it is complete.
+//! Markdown at a terminal, line by line: a line is shown as it is written, and styled once it is complete. The lines of
+//! a table are shown together, once the table is complete.
 
 use std::fmt::Write as _;
 
@@ -6,21 +7,29 @@ use haft_text::printable_block;
 use minimad::{Composite, CompositeStyle, Compound, Line, parse_line};
 use unicode_width::UnicodeWidthStr as _;
 
-const BOLD: &str = "\u{1b}[1m";
-const DIM: &str = "\u{1b}[2m";
+use super::markdown_table::table;
+
+pub(super) const BOLD: &str = "\u{1b}[1m";
+pub(super) const DIM: &str = "\u{1b}[2m";
 const ITALIC: &str = "\u{1b}[3m";
 const UNDERLINE: &str = "\u{1b}[4m";
 const STRIKEOUT: &str = "\u{1b}[9m";
 const CODE: &str = "\u{1b}[36m";
-const RESET: &str = "\u{1b}[0m";
+pub(super) const RESET: &str = "\u{1b}[0m";
 /// To the start of the line, and empties everything from there on.
 const ERASE_BELOW: &str = "\r\u{1b}[J";
+/// Most lines of a table that are held back.
+const TABLE_LINES_MAX: usize = 500;
 
 /// Turns pieces of Markdown into what is written to a terminal.
 #[derive(Debug, Default)]
 pub(super) struct Markdown {
-    /// The line that is being written, as it is shown.
+    /// The line that is being written.
     line: String,
+    /// Bytes of the line that are shown.
+    shown: usize,
+    /// The lines of a table that is not complete.
+    table: Vec<String>,
     is_in_fence: bool,
 }
 
@@ -29,10 +38,22 @@ impl Markdown {
     pub(super) fn write(&mut self, text: &str, columns: usize) -> String {
         let mut out = String::new();
         for part in text.split_inclusive('\n') {
-            let piece = printable_block(part.trim_end_matches('\n')).into_owned();
-            out.push_str(&piece);
-            self.line.push_str(&piece);
-            if part.ends_with('\n') {
+            let is_complete = part.ends_with('\n');
+            self.line.push_str(&printable_block(part.trim_end_matches('\n')));
+            if self.is_row() {
+                if is_complete {
+                    out.push_str(&self.hold_back(columns));
+                }
+                continue;
+            }
+            // Spaces may be the beginning of another row.
+            if !is_complete && self.line.trim().is_empty() {
+                continue;
+            }
+            out.push_str(&self.complete_table(columns));
+            out.push_str(&self.line[self.shown..]);
+            self.shown = self.line.len();
+            if is_complete {
                 out.push_str(&self.complete(columns));
                 out.push('\n');
             }
@@ -40,9 +61,46 @@ impl Markdown {
         out
     }
 
+    /// Returns true if lines of a table are not shown yet.
+    pub(super) fn holds_back(&self) -> bool {
+        !self.table.is_empty()
+    }
+
+    /// Returns true if the line is one of a table.
+    fn is_row(&self) -> bool {
+        !self.is_in_fence && self.line.trim_start().starts_with('|')
+    }
+
+    /// Adds the line to the table. A table that is too long is shown in parts.
+    fn hold_back(&mut self, columns: usize) -> String {
+        self.table.push(std::mem::take(&mut self.line));
+        self.shown = 0;
+        if self.table.len() < TABLE_LINES_MAX {
+            return String::new();
+        }
+        self.complete_table(columns)
+    }
+
+    /// The output of the table, if there is one, with its last newline.
+    fn complete_table(&mut self, columns: usize) -> String {
+        if self.table.is_empty() {
+            return String::new();
+        }
+        table(&std::mem::take(&mut self.table), columns) + "\n"
+    }
+
     /// The output that styles the last line.
     pub(super) fn end(&mut self, columns: usize) -> String {
-        let out = self.complete(columns);
+        if self.is_row() {
+            self.table.push(std::mem::take(&mut self.line));
+        }
+        let mut out = self.complete_table(columns);
+        if self.line.is_empty() {
+            // The last line has no newline.
+            out.truncate(out.trim_end_matches('\n').len());
+        }
+        out.push_str(&self.line[self.shown..]);
+        out.push_str(&self.complete(columns));
         self.is_in_fence = false;
         out
     }
@@ -50,6 +108,7 @@ impl Markdown {
     /// Replaces the shown line with the styled one, if they differ.
     fn complete(&mut self, columns: usize) -> String {
         let line = std::mem::take(&mut self.line);
+        self.shown = 0;
         let styled = self.styled(&line);
         if styled == line {
             return String::new();
@@ -72,13 +131,13 @@ impl Markdown {
         match parse_line(line.trim_start_matches(' ')) {
             Line::Normal(composite) => format!("{indent}{}", styled_composite(&composite)),
             Line::HorizontalRule => format!("{DIM}{}{RESET}", "─".repeat(20)),
-            // Tables align by their own spaces.
+            // Tables are styled as a whole.
             Line::TableRow(_) | Line::TableRule(_) | Line::CodeFence(_) => line.to_owned(),
         }
     }
 }
 
-fn styled_composite(composite: &Composite<'_>) -> String {
+pub(super) fn styled_composite(composite: &Composite<'_>) -> String {
     let inner = |outer: &str| -> String {
         composite.compounds.iter().map(|it| styled_compound(it, outer)).collect()
     };
@@ -141,6 +200,27 @@ mod tests {
     fn code_in_fences_is_not_read_as_markdown() {
         let out = shown(&["```sh\n**x**\n```\n**y**\n"], 80);
         assert!(out.contains("^[36m**x**^[0m") && out.contains("^[1my^[0m"), "{out}");
+    }
+
+    #[test]
+    fn a_table_is_shown_as_a_whole_with_aligned_columns() {
+        let pieces = [
+            "Prices:\n| Na",
+            "me | Cost |\n|---|--:|\n",
+            "| **tea** | 3 |\n| 커피 | 12 |\n",
+            "Done",
+        ];
+        assert_eq!(
+            shown(&pieces, 80),
+            "Prices:\n^[1mName^[0m  ^[1mCost^[0m\n^[2m────  ────^[0m\n\
+             ^[1mtea^[0m      3\n커피    12\nDone"
+        );
+        // At the end of the answer, and not wider than the terminal.
+        assert_eq!(shown(&["| a |\n|---|\n| b |"], 80), "^[1ma^[0m\n^[2m─^[0m\nb");
+        assert_eq!(shown(&["| long |\n|---|\n"], 3), "| long |\n|---|");
+        // A line between bars is not a table by itself.
+        assert_eq!(shown(&["| x |\nnext\n"], 80), "| x |\nnext\n");
+        assert_eq!(shown(&["```\n| x |\n|---|\n```\n"], 80).matches('─').count(), 0);
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod completion;
 mod form;
 mod lines;
 mod markdown;
+mod markdown_table;
 mod people;
 mod printer;
 mod spinner;

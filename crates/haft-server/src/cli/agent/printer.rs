@@ -89,7 +89,12 @@ impl Printer {
         let mut is_mid_line = self.is_mid_line.lock();
         *is_mid_line = !text.ends_with('\n');
         let shown = match &self.markdown {
-            Some(markdown) => markdown.lock().write(text, terminal::stdout_columns()).into(),
+            Some(markdown) => {
+                let mut markdown = markdown.lock();
+                let shown = markdown.write(text, terminal::stdout_columns());
+                *is_mid_line |= markdown.holds_back();
+                shown.into()
+            }
             None => printable_block(text),
         };
         let mut stdout = std::io::stdout().lock();

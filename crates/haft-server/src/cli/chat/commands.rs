@@ -1,7 +1,7 @@
 //! `/help` and the other words of the chat that are not for the model.
 
 use haft::record::{Filter, read};
-use haft::{Content, ResourceInfo, Runtime};
+use haft::{AccessLists, Content, ResourceInfo, Runtime};
 use haft_agent::model::ChatMessage;
 use haft_agent::{Conversation, from_prompt, mentioned};
 use haft_text::printable;
@@ -98,7 +98,7 @@ impl Commands<'_> {
 
     /// Words for the model, with the resources they mention.
     async fn say(&self, line: &str) -> Next {
-        match mentioned(&self.runtime, line).await {
+        match mentioned(&self.runtime, line, &AccessLists::default()).await {
             Ok(mentioned) => Next::Say(mentioned.content),
             Err(failure) => {
                 let remedy = "/resources shows what there is";

@@ -13,6 +13,9 @@ use crate::cli::{Global, print_json};
 use crate::stderr::say;
 use crate::terminal::{self, Paint};
 
+/// Room that the last column always has.
+const LAST_COLUMN_MIN: usize = 12;
+
 /// The state of one file.
 enum State {
     NoFile,
@@ -39,7 +42,7 @@ pub(super) fn run(global: &Global, folders: &Folders) -> anyhow::Result<ExitCode
         print_json(&rows.collect::<Vec<Value>>())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let rows: Vec<Vec<String>> = places
+    let mut rows: Vec<Vec<String>> = places
         .iter()
         .zip(states)
         .map(|((client, scope, path), state)| {
@@ -57,9 +60,24 @@ pub(super) fn run(global: &Global, folders: &Folders) -> anyhow::Result<ExitCode
             ]
         })
         .collect();
+    shorten_paths(&mut rows, terminal::stdout_width());
     terminal::table(Paint::stdout(global.color), &["CLIENT", "SCOPE", "FILE", "HAFT"], &rows);
     say!("`haft install CLIENT` prints the entry, `--write` puts it into the file");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Makes room for the last column in a narrow terminal.
+fn shorten_paths(rows: &mut [Vec<String>], columns: usize) {
+    const GAP: usize = 2;
+    let widest = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.max().unwrap_or_default()
+    };
+    let last = widest(3).min(LAST_COLUMN_MIN);
+    let path_max = columns.saturating_sub(widest(0) + widest(1) + last + 3 * GAP);
+    for row in rows {
+        row[2] = terminal::fit_path(&row[2], path_max);
+    }
 }
 
 fn state(client: Client, path: &Path) -> State {

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Args;
+use haft::config::LoadOptions;
 use haft::config::choices::Surface;
 use haft::live::Live;
 use haft::mcp_server::{ServeOptions, stdio};
@@ -57,7 +58,12 @@ pub(super) fn run(global: &Global, args: &McpArgs) -> anyhow::Result<ExitCode> {
     for warning in &config.warnings {
         tracing::warn!("{warning}; {}", warning.remedy);
     }
-    let config = Trusted::require(global, config)?;
+    let mut config = Trusted::require(global, config)?;
+    if let Some(name) = &args.profile {
+        // Now that the whole file is trusted, and again when it is loaded again.
+        config.config_mut().keep_profile(name);
+    }
+    let options = LoadOptions { profile: args.profile.clone(), ..options };
     block_on(async {
         let hub = Hub::default();
         let toolbox = Toolbox::open(config, Purpose::Serve(hub.clone())).await?;

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::load::Served;
-use super::service::{ServiceContext, ServiceSocket, socket_name};
+use super::service::{RunningService, ServiceContext, ServiceSocket, running, socket_name};
 use super::trust;
 use super::{
     EXIT_CONFIG, EXIT_INTERRUPTED, EXIT_RUNTIME, Failure, Global, block_on, count, load, log_times,
@@ -100,6 +100,7 @@ async fn serve(
     socket: &Path,
 ) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::new()?;
+    refuse_second(global, socket).await?;
     // The database first: it may take a while, and nothing listens until the keys are known.
     let database = shared::open(&config, &mut signals).await?;
     let keys = Arc::new(shared::keyring(&config, database.as_ref()).await?);
@@ -237,6 +238,21 @@ async fn until_end(
 }
 
 /// Opens the socket for commands of the same user. Without it they start the servers themselves.
+/// Two services would write the same state and start every server twice.
+async fn refuse_second(global: &Global, socket: &Path) -> Result<(), Failure> {
+    let service = if global.standalone { None } else { running(socket).await };
+    service.map_or(Ok(()), |service| Err(already_running(&service)))
+}
+
+fn already_running(service: &RunningService) -> Failure {
+    let process = service.pid.map(|pid| format!(" as process {pid}")).unwrap_or_default();
+    let address = service.url.as_ref().map(|url| format!(" at {url}")).unwrap_or_default();
+    let message = format!("a service of this configuration runs already{process}{address}");
+    let stop = service.pid.map(|pid| format!(", stop it with `kill {pid}`")).unwrap_or_default();
+    let remedy = format!("use that one{stop}, or add `--standalone` to start another beside it");
+    Failure::new(EXIT_RUNTIME, message, remedy)
+}
+
 async fn open_socket(path: &Path) -> Option<ServiceSocket> {
     match ServiceSocket::bind(path).await {
         Ok(Some(socket)) => Some(socket),

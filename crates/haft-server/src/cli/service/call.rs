@@ -20,6 +20,7 @@ use super::client::{ServiceClient, unexpected};
 use super::protocol::{AnswerBody, CallRequest, CallResult, Frames, QuestionBody, Reply, Request};
 use super::session::{ServiceContext, receive, send};
 use crate::cli::{Failure, call as command, remedy};
+use crate::stderr::say;
 
 /// The caller's name in the log, as that of a command without a service.
 const CALLER: &str = "cli";
@@ -103,9 +104,14 @@ pub(super) async fn run(
                     if approved && item.kind == ItemKind::Sampling {
                         let allow = AnswerBody::Given(ALLOW.into());
                         let _ = inbox.answer(&item.id, allow.into(), TERMINAL).await;
-                    } else if attended && !shown.contains(&item.id) {
+                    } else if !shown.contains(&item.id) {
                         shown.push(item.id.clone());
-                        send(frames, &Reply::Question(Box::new(item.into()))).await?;
+                        let reply = if attended {
+                            Reply::Question(Box::new(item.into()))
+                        } else {
+                            waiting(&context.url, item)
+                        };
+                        send(frames, &reply).await?;
                     }
                 }
             }
@@ -122,6 +128,11 @@ pub(super) async fn run(
     let must_record = runtime.config().log.on_failure.value == OnLogFailure::Refuse;
     let stdout = envelope.stdout.take();
     Some(CallResult { envelope, stdout, unrecorded, must_record })
+}
+
+fn waiting(service: &str, item: &InboxItem) -> Reply {
+    let url = format!("{}/api/v1/inbox/{}", service.trim_end_matches('/'), item.id);
+    Reply::Waiting { url }
 }
 
 fn is_of(item: &InboxItem, id: &OnceLock<String>) -> bool {
@@ -167,6 +178,10 @@ impl ServiceClient {
                         questions.put(inbox.clone(), *question);
                     }
                 }
+                Reply::Waiting { url } => say!(
+                    "the call waits for an answer in the inbox: open it with `haft console`, or send \
+                     `{{\"answer\": ...}}` with POST to {url}"
+                ),
                 Reply::Closed { id } => questions.withdraw(&id),
                 Reply::Result(result) => {
                     let CallResult { mut envelope, stdout, unrecorded, must_record } = *result;

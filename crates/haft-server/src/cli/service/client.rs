@@ -67,6 +67,27 @@ impl ServiceClient {
     }
 }
 
+/// A service that has a socket.
+pub(in crate::cli) struct RunningService {
+    /// Its process, if the system tells.
+    pub(in crate::cli) pid: Option<i32>,
+    /// Its address. `None` if it is another version of Haft.
+    pub(in crate::cli) url: Option<String>,
+}
+
+/// The service that listens at a socket, if there is one.
+pub(in crate::cli) async fn running(path: &Path) -> Option<RunningService> {
+    // What keeps this process from the socket is reported when it binds its own.
+    let stream = socket::connect(path).await.ok()?;
+    let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
+    let mut client = ServiceClient { frames: frames(stream) };
+    let url = match client.request(&Request::Status).await {
+        Ok(Reply::Status(status)) => Some(status.url),
+        Ok(_) | Err(_) => None,
+    };
+    Some(RunningService { pid, url })
+}
+
 /// Sends one request to the service, if there is one.
 pub(in crate::cli) fn ask(global: &Global, request: &Request) -> anyhow::Result<Option<Reply>> {
     if global.standalone || files(global).is_none() {

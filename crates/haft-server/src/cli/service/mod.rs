@@ -12,7 +12,6 @@ mod protocol;
 mod session;
 mod socket;
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use sha2::{Digest as _, Sha256};
@@ -20,7 +19,7 @@ use sha2::{Digest as _, Sha256};
 use super::{Global, load};
 
 pub(super) use call::CallOutcome;
-pub(super) use client::{ServiceClient, ask, unexpected};
+pub(super) use client::{RunningService, ServiceClient, ask, running, unexpected};
 pub(super) use listener::ServiceSocket;
 pub(super) use protocol::{
     CallRequest, FailureBody, PingAnswer, RefusedList, Reply, Request, ServiceStatus,
@@ -47,12 +46,7 @@ pub(super) fn socket_name(global: &Global, files: &[PathBuf]) -> String {
         part(id.as_bytes());
         part(value.as_bytes());
     }
-    let digest = hash.finalize();
-    let mut name = "service-".to_owned();
-    for byte in &digest[..HASH_BYTES] {
-        let _ = write!(name, "{byte:02x}");
-    }
-    name + ".sock"
+    format!("service-{}.sock", haft_text::hex(&hash.finalize()[..HASH_BYTES]))
 }
 
 /// The files of the configuration, if there is one.

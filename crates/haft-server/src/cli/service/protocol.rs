@@ -124,6 +124,11 @@ pub(in crate::cli) enum Reply {
     Closed {
         id: String,
     },
+    /// During a call without a person: a question waits in the service's inbox.
+    Waiting {
+        /// Its address in the API.
+        url: String,
+    },
     Result(Box<CallResult>),
     Status(Box<ServiceStatus>),
     Running(Vec<RunningCall>),

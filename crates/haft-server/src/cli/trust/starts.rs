@@ -90,10 +90,7 @@ impl Starts {
         // Lossless: two paths that differ only in bytes that are not UTF-8 are two paths.
         let path = self.file.as_os_str().as_encoded_bytes();
         let digest = Sha256::digest(json!(["haft trust 1", path, exact]).to_string());
-        digest.iter().fold(String::new(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+        haft_text::hex(&digest)
     }
 }
 

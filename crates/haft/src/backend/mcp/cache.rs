@@ -1,6 +1,5 @@
 //! Caches the lists of servers between runs, so that their tools are known before they are connected.
 
-use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
@@ -57,10 +56,7 @@ fn path(config: &ServerConfig, context: &ConnectionContext) -> Option<PathBuf> {
         config.endpoint,
         surroundings(&config.endpoint)
     );
-    let mut name = String::new();
-    for byte in Sha256::digest(key.as_bytes()).iter().take(16) {
-        let _ = write!(name, "{byte:02x}");
-    }
+    let name = haft_text::hex(&Sha256::digest(key.as_bytes())[..16]);
     Some(context.cache.as_ref()?.join(format!("{name}.json")))
 }
 

@@ -61,9 +61,14 @@ pub(super) fn arguments(
         }
     }
     // After `/tmp`, because they may lie in it.
-    for Grant { path, access } in grants.iter().filter(|grant| grant.path != root) {
+    for (at, Grant { path, access }) in grants.iter().enumerate() {
+        if path == root {
+            continue;
+        }
         match access {
             Access::Read if reads_all && !is_hidden(path) => {}
+            // Mounting over a link, such as the Python of a virtual environment, fails if its target is not there yet.
+            Access::Read if is_read_with_folder(path, &grants[..at]) => {}
             Access::Read => args.paths("--ro-bind", path, path),
             Access::Write | Access::Device => args.paths("--bind", path, path),
             Access::List => args.path("--dir", path),
@@ -81,6 +86,18 @@ pub(super) fn arguments(
     args.path("--chdir", folder);
     args.words(&["--"]);
     args.0
+}
+
+/// Returns true if the nearest folder of a path that was granted before is readable as a whole.
+fn is_read_with_folder(path: &Path, before: &[Grant]) -> bool {
+    let folder = before.iter().rev().find(|grant| {
+        let is_mounted = match grant.access {
+            Access::Read | Access::Write | Access::Device => true,
+            Access::List | Access::Link => false,
+        };
+        is_mounted && grant.path != Path::new("/") && path.starts_with(&grant.path)
+    });
+    folder.is_some_and(|grant| grant.access == Access::Read)
 }
 
 /// Returns true for paths that the view of the whole machine does not have.

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::io;
 
+use haft_config::Remedy;
 use serde_json::json;
 
 use super::launcher;
@@ -19,7 +20,7 @@ pub(in crate::backend) enum SandboxError {
     /// The program itself could not be found.
     Program(io::Error),
     /// The sandbox could not be made.
-    Unavailable { cause: String, remedy: String },
+    Unavailable { cause: String, remedy: Remedy },
 }
 
 impl SandboxError {
@@ -33,20 +34,20 @@ impl SandboxError {
     ) -> ToolFailure {
         match self {
             Self::Program(error) => program::failed_to_start(program, setting, &error),
-            Self::Unavailable { cause, remedy } => unavailable(what, &cause, &remedy),
+            Self::Unavailable { cause, remedy } => unavailable(what, &cause, remedy),
         }
     }
 
-    pub(super) fn unavailable(cause: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub(super) fn unavailable(cause: impl Into<String>, remedy: impl Into<Remedy>) -> Self {
         Self::Unavailable { cause: cause.into(), remedy: remedy.into() }
     }
 }
 
 /// The failure of a program of which nothing was run. `what` is the program, as in "the code".
-pub(super) fn unavailable(what: &str, cause: &str, remedy: &str) -> ToolFailure {
+fn unavailable(what: &str, cause: &str, remedy: Remedy) -> ToolFailure {
     ToolFailure::Unavailable {
         message: format!("{what} was not run, because its sandbox could not be made: {cause}"),
-        remedy: Some(remedy.into()),
+        remedy: Some(Box::new(remedy)),
         details: json!({ "sandbox": cause }),
     }
 }
@@ -56,8 +57,5 @@ pub(super) fn unavailable(what: &str, cause: &str, remedy: &str) -> ToolFailure 
 pub(in crate::backend) fn not_made(what: &str, stderr: &str) -> Option<ToolFailure> {
     let line = last_line(stderr)?;
     let is_ours = line.starts_with(BUBBLEWRAP_PREFIX) || line.starts_with(launcher::PREFIX);
-    is_ours.then(|| unavailable(what, &line, REMEDY))
+    is_ours.then(|| unavailable(what, &line, Remedy::CheckSandbox { alternative: None }))
 }
-
-/// Remedy for a sandbox that the system does not permit.
-const REMEDY: &str = "see `haft doctor`: it checks what this machine offers for sandboxes";

@@ -73,9 +73,7 @@ fn name(python: &str, packages: &[String]) -> String {
         hash.update(text.len().to_le_bytes());
         hash.update(text);
     }
-    let digest = hash.finalize();
-    let bytes = digest.iter().take(HASH_CHARS / 2);
-    bytes.fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+    haft_text::hex(&hash.finalize()[..HASH_CHARS / 2])
 }
 
 async fn lock(folder: &Path, place: &Path) -> io::Result<File> {

@@ -1,6 +1,5 @@
 //! One file of a spool: its identity, and the lines after a cursor.
 
-use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
@@ -58,12 +57,7 @@ impl SpoolFile {
         let Some(beginning) = beginning else { return Ok(None) };
         let digest = Sha256::digest(&beginning);
         let name = self.log.path.file_name().unwrap_or_default().to_string_lossy();
-        let key = digest[..8].iter().fold(format!("{name}#"), |mut key, byte| {
-            // Writing to a string cannot fail.
-            let _ = write!(key, "{byte:02x}");
-            key
-        });
-        Ok(Some(key))
+        Ok(Some(format!("{name}#{}", haft_text::hex(&digest[..8]))))
     }
 
     /// The first line that is not empty, up to [`BEGINNING_BYTES`].

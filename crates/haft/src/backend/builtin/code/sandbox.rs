@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use haft_config::Remedy;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -66,7 +67,7 @@ pub(super) fn command(
             Sandbox::Bubblewrap => unavailable(config.kind, &cause, Value::Null),
             Sandbox::None | Sandbox::Landlock => ToolFailure::Unavailable {
                 message: message(&cause),
-                remedy: Some(remedy.into()),
+                remedy: Some(Box::new(remedy)),
                 details: Value::Null,
             },
         },
@@ -87,15 +88,14 @@ fn message(cause: &str) -> String {
 }
 
 fn unavailable(kind: Sandbox, cause: &str, details: Value) -> ToolFailure {
+    let without = "set `builtin.code_execution.sandbox: none` to run code as Haft itself runs";
     let remedy = match kind {
-        Sandbox::Bubblewrap => {
-            "install the package `bubblewrap` and let this user make namespaces, or set \
-             `builtin.code_execution.sandbox: none` to run code as Haft itself runs"
-        }
+        Sandbox::Bubblewrap => Remedy::Text(format!(
+            "install the package `bubblewrap` and let this user make namespaces, or {without}"
+        )),
         Sandbox::None | Sandbox::Landlock => {
-            "see `haft doctor`, or set `builtin.code_execution.sandbox: none` to run code as Haft itself \
-             runs"
+            Remedy::CheckSandbox { alternative: Some(without.to_owned()) }
         }
     };
-    ToolFailure::Unavailable { message: message(cause), remedy: Some(remedy.into()), details }
+    ToolFailure::Unavailable { message: message(cause), remedy: Some(Box::new(remedy)), details }
 }
