@@ -13,6 +13,7 @@ impl Random {
     }
 
     /// Another sequence, determined by this one.
+    #[must_use]
     pub fn fork(&mut self) -> Self {
         Self(self.next())
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// Longest wait for a replica to accept a connection.
@@ -18,28 +18,26 @@ const CONNECT_MAX: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Balancer {
     pub(crate) port: u16,
-    task: JoinHandle<()>,
+    _accepting: JoinSet<()>,
 }
 
 impl Balancer {
     pub(crate) async fn start(replicas: Vec<SocketAddr>) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let port = listener.local_addr()?.port();
-        Ok(Self { port, task: tokio::spawn(accept(listener, replicas.into())) })
-    }
-}
-
-impl Drop for Balancer {
-    fn drop(&mut self) {
-        self.task.abort();
+        let mut accepting = JoinSet::new();
+        accepting.spawn(accept(listener, replicas.into()));
+        Ok(Self { port, _accepting: accepting })
     }
 }
 
 async fn accept(listener: TcpListener, replicas: Arc<[SocketAddr]>) {
     let next = Arc::new(AtomicUsize::new(0));
+    let mut connections = JoinSet::new();
     while let Ok((mut client, _)) = listener.accept().await {
         let (next, replicas) = (Arc::clone(&next), Arc::clone(&replicas));
-        tokio::spawn(async move {
+        while connections.try_join_next().is_some() {}
+        connections.spawn(async move {
             for _ in 0..replicas.len() {
                 let replica = replicas[next.fetch_add(1, Ordering::Relaxed) % replicas.len()];
                 if let Ok(Ok(mut replica)) = timeout(CONNECT_MAX, TcpStream::connect(replica)).await

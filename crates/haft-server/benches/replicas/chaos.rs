@@ -18,7 +18,7 @@ use crate::nemesis;
 use crate::registry;
 
 /// Longest time until the last entries of the log are shipped after the run.
-const SHIPPED_MAX: Duration = Duration::from_secs(60);
+const SHIPPED_MAX: Duration = Duration::from_mins(1);
 
 /// The options of a run.
 #[derive(Debug)]
@@ -63,15 +63,16 @@ pub(crate) async fn run(options: &Options) -> Result<Vec<String>, Failure> {
     let over = || Arc::clone(&is_over);
     let registry =
         registry::run(cluster.targets(), clock, random.fork(), options.has_planted_fault, over());
-    let registry = tokio::spawn(registry);
-    let calls = tokio::spawn(calls::run(cluster.balanced(), over()));
+    let calls = calls::run(cluster.balanced(), over());
     let reachable: Arc<dyn Reachable> = Arc::clone(&cluster) as _;
-    let keys = tokio::spawn(keys::run(cluster.targets(), reachable, random.fork(), over()));
-    let nemesis = tokio::spawn(nemesis::run(Arc::clone(&cluster), random.fork(), over()));
-    sleep(options.duration).await;
-    is_over.store(true, Ordering::Relaxed);
-    let faults = nemesis.await??;
-    let (history, calls, keys) = (registry.await?, calls.await?, keys.await?);
+    let keys = keys::run(cluster.targets(), reachable, random.fork(), over());
+    let nemesis = nemesis::run(Arc::clone(&cluster), random.fork(), over());
+    let end = async {
+        sleep(options.duration).await;
+        is_over.store(true, Ordering::Relaxed);
+    };
+    let (history, calls, keys, faults, ()) = tokio::join!(registry, calls, keys, nemesis, end);
+    let faults = faults?;
     print_counts(&[&faults, &history.counts, &calls.counts, &keys.counts]);
     print_counts(&[&statements(&cluster)]);
     println!("registry: {} operations checked", history.len());

@@ -161,7 +161,7 @@ impl Replica {
         Program::new(haft, &self.workspace).args(args)
     }
 
-    /// What the replica reported.
+    /// The standard error of the replica.
     pub(crate) fn stderr(&self) -> String {
         self.process.lock().as_ref().map(Running::stderr_so_far).unwrap_or_default()
     }

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 /// Length of the part of a statement that identifies it in a report.
@@ -46,7 +46,7 @@ pub(crate) struct Proxy {
     pub(crate) port: u16,
     fault: watch::Sender<Fault>,
     statements: Arc<Mutex<BTreeMap<String, u64>>>,
-    task: JoinHandle<()>,
+    _accepting: JoinSet<()>,
 }
 
 #[derive(Clone)]
@@ -62,8 +62,9 @@ impl Proxy {
         let (sender, fault) = watch::channel(Fault::None);
         let statements = Arc::default();
         let shared = Shared { fault, statements: Arc::clone(&statements) };
-        let task = tokio::spawn(accept(listener, upstream, shared));
-        Ok(Self { port, fault: sender, statements, task })
+        let mut accepting = JoinSet::new();
+        accepting.spawn(accept(listener, upstream, shared));
+        Ok(Self { port, fault: sender, statements, _accepting: accepting })
     }
 
     pub(crate) fn set(&self, fault: Fault) {
@@ -76,19 +77,15 @@ impl Proxy {
     }
 }
 
-impl Drop for Proxy {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
 async fn accept(listener: TcpListener, upstream: Upstream, shared: Shared) {
+    let mut connections = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
+        while connections.try_join_next().is_some() {}
         if *shared.fault.borrow() == Fault::Cut {
             continue;
         }
         let shared = shared.clone();
-        tokio::spawn(async move {
+        connections.spawn(async move {
             // A connection that breaks is what the proxy is for.
             let _ = connect(client, upstream, shared).await;
         });

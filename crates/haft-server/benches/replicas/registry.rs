@@ -26,7 +26,7 @@ const NEAR: Duration = Duration::from_millis(500);
 /// Attempts at the set-up, while the replicas start.
 const SET_UP_TRIES: usize = 100;
 
-/// What happened to the entries.
+/// The operations on the entries.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     operations: BTreeMap<usize, Vec<Operation>>,

@@ -332,17 +332,17 @@ async fn a_key_with_lists_sees_and_calls_only_those() {
 async fn each_tool_of_a_server_has_the_default_rate() {
     let workspace = toolbox();
     let scenario = json!({"tools": ["text", "empty", "stats"]});
-    let server = json!({
+    let far = json!({
         "command": Fixture::path(), "args": Fixture::stdio_args(&scenario),
         "default_tool_config": {"rate": "1/h", "quota": "100/day"},
     });
     let tools = json!([{"name": "stats", "rate": "1000/s"}]);
-    let config = json!({"servers": {"far": server}, "tools": tools}).to_string();
+    let config = json!({"servers": {"far": far}, "tools": tools}).to_string();
     workspace.write("haft.yaml", config);
     let served = started_with(workspace);
     let call = async |tool: &str| {
-        let called = served.post(&format!("/api/v1/tools/{tool}/call"), "{}").await;
-        (called.status, called.json()["error"]["details"].clone())
+        let answer = served.post(&format!("/api/v1/tools/{tool}/call"), "{}").await;
+        (answer.status, answer.json()["error"]["details"].clone())
     };
     assert_eq!(call("text").await.0, 200);
     let (status, details) = call("text").await;

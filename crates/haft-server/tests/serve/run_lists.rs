@@ -5,7 +5,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use testkit::Workspace;
 use testkit::fixture::Fixture;
-use testkit::model::{ModelServer, Step};
+
+use testkit::model::{AskedModel, ModelServer, Step};
 
 use crate::agent::{RUNS, over, path};
 use crate::served::{Answer, SERVE, Served, answer, create_key, haft, toolbox};
@@ -75,7 +76,7 @@ async fn a_run_sees_what_its_key_sees() {
         assert_eq!(names, ["echo", "greet"]);
         assert!(!request.system().unwrap().contains("Far away."));
     }
-    let results: Vec<String> = asked[1..].iter().map(|request| request.last_result()).collect();
+    let results: Vec<String> = asked[1..].iter().map(AskedModel::last_result).collect();
     assert!(results[0].contains("UnknownTool") && !results[0].contains("wait"), "{results:#?}");
     assert!(results[1].contains("large numbers are not echoed"), "{results:#?}");
     assert!(results[2].contains("\"n\":1"), "{results:#?}");

@@ -1,5 +1,5 @@
 //! Checks a shared registry for changes before a name counts as unknown: the change that made it known may have been made
-//! at another replica a moment ago.
+//! at another replica just before.
 
 use std::time::Duration;
 

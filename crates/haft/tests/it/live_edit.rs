@@ -390,7 +390,7 @@ impl RegistryStore for FailingOnce {
     }
 }
 
-/// Two edits replace the same version in one batch. The first one is not written, so it is no reason to refuse the
+/// Two edits replace the same version in one batch. The first one is not written, so it does not refuse the
 /// second one.
 #[tokio::test]
 async fn an_edit_is_not_refused_because_of_one_that_was_not_written() {
