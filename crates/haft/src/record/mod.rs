@@ -70,6 +70,8 @@ pub use query::{CallIter, Filter, read};
 pub use replay::{Fact, Replay, ReplayFacts, replay};
 pub use space::KeepFree;
 use space::MAX_BYTES_DEFAULT;
+// For the crates of this workspace that ship the log: it becomes public with a second sink.
+#[doc(hidden)]
 pub use spool::{
     COLUMN_BYTES_MAX, FileCursor, LogDir, LogSink, ShipBatch, ShipProblem, ShipRow, ShipStatus,
     Shipped, ShippedFiles, Shipper, SinkError, SpoolId, column,
@@ -146,10 +148,12 @@ pub struct LogOptions {
     pub durability: Durability,
     /// If present, the files are a spool: a [`Shipper`] sends them elsewhere, and only shipped files are deleted.
     /// `retain_days` and `max_bytes` have no effect then.
+    #[doc(hidden)]
     pub spool: Option<SpoolOptions>,
 }
 
 /// The limit of a log that is shipped.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpoolOptions {
     /// The most that all files may have together. Shipped files are deleted first; if the others reach it, the log
