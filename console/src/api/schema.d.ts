@@ -340,7 +340,7 @@ export interface paths {
         };
         /**
          * Lists the calls in flight.
-         * @description An admin key sees all of them, a call key its own.
+         * @description An admin key sees all of them, a call key its own. Where the service has several replicas, the list is of all of them.
          */
         get: operations["list_running_calls"];
         put?: never;
@@ -431,7 +431,7 @@ export interface paths {
         /**
          * Lists the questions that wait for a person.
          * @description An admin key sees all of them, an approve key those of its own calls and all requests for approval, a call key those
-         *     of its own calls.
+         *     of its own calls. Where the service has several replicas, the list is of all of them.
          */
         get: operations["list_questions"];
         put?: never;
@@ -453,7 +453,8 @@ export interface paths {
          * Follows the questions that wait for a person.
          * @description First an event `open` with those there are, as `GET /api/v1/inbox` has them; it comes again where a client
          *     was too slow and missed something. Then `asked` with each new question, and `closed` with its `id` and
-         *     `how` it ended: `answered`, `refused`, `expired` or `withdrawn`.
+         *     `how` it ended: `answered`, `refused`, `expired` or `withdrawn`. Where the service has several replicas, the events are
+         *     of all of them, and the questions of a replica that is gone are `withdrawn`.
          */
         get: operations["follow_questions"];
         put?: never;
@@ -514,7 +515,7 @@ export interface paths {
         };
         /**
          * Lists active runs and those that ended recently.
-         * @description An admin key sees all of them, a call key its own.
+         * @description An admin key sees all of them, a call key its own. Where the service has several replicas, the list is of all of them.
          */
         get: operations["list_runs"];
         put?: never;
@@ -794,7 +795,8 @@ export interface paths {
         };
         /**
          * Calls from now on, each as an event `call` when it is over. `limit` and `newest_first` have no effect here. An
-         *     event `problem` reports that the log cannot be read for now; the stream stays open.
+         *     event `problem` reports that the log cannot be read for now; the stream stays open. Where the service has several
+         *     replicas, the calls are of all of them.
          */
         get: operations["follow_log"];
         put?: never;
@@ -850,6 +852,23 @@ export interface paths {
         put?: never;
         /** Loads the files again, whether they changed or not. If they cannot be used, the state before stays. */
         post: operations["reload_config"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/replicas": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lists the live replicas of the service. */
+        get: operations["list_replicas"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1326,10 +1345,10 @@ export interface components {
             status: components["schemas"]["ReadyStatus"];
         };
         /** @enum {string} */
-        ReadyStatus: "ready" | "starting" | "degraded" | "unready";
+        ReadyStatus: "ready" | "starting" | "degraded" | "draining" | "unready";
         /** @description One thing that does not work. */
         Reason: {
-            /** @description The part: `log`, `configuration`, `keys`, `server:NAME`. */
+            /** @description The part: `log`, `configuration`, `keys`, `shared` (the database), `server:NAME`. */
             what: string;
             /** @description Why. */
             why: string;
@@ -1867,9 +1886,13 @@ export interface components {
         OpenItems: {
             /** @description The oldest first. */
             items: components["schemas"]["InboxItem"][];
+            /** @description Numbers of the replicas that did not answer within a second. Their questions are missing here. */
+            replicas_missing?: number[];
         };
         /** @description The runs that are known. */
         RunList: {
+            /** @description Numbers of the replicas that did not answer within a second. Their runs are missing here. */
+            replicas_missing?: number[];
             /** @description The oldest first. */
             runs: components["schemas"]["RunSummary"][];
         };
@@ -1960,6 +1983,8 @@ export interface components {
         RunningCalls: {
             /** @description The oldest first. */
             calls: components["schemas"]["RunningCall"][];
+            /** @description Numbers of the replicas that did not answer within a second. Their calls are missing here. */
+            replicas_missing?: number[];
         };
         /** @description The caller that a session acts for. */
         Session: {
@@ -2256,6 +2281,39 @@ export interface components {
         };
         /** @enum {string} */
         Outcome: "added" | "replaced";
+        /** @description One replica, as it last reported itself. */
+        ReplicaEntry: {
+            /** @description Where other replicas reach it. */
+            address: string;
+            /** @description A digest of its configuration. Replicas with the same configuration have the same. */
+            config: string;
+            /**
+             * Format: int32
+             * @description Its number. The ids of its calls, questions and runs end with it, in hexadecimal digits.
+             */
+            number: number;
+            /** @description Its problem, such as a change of the registry that it cannot apply. */
+            problem?: string | null;
+            /** @description The revision of the registry that it uses. */
+            revision?: string | null;
+            /**
+             * Format: int64
+             * @description Milliseconds since its last heartbeat. A replica without one for ten seconds is not listed.
+             */
+            seen_ms_ago: number;
+            /** @description Its version of Haft. */
+            version: string;
+        };
+        /** @description The live replicas. */
+        ReplicaList: {
+            /**
+             * Format: int32
+             * @description The number of the replica that answers. Zero for a service on its own.
+             */
+            own: number;
+            /** @description All of them, by number. Empty for a service on its own. */
+            replicas: components["schemas"]["ReplicaEntry"][];
+        };
         /** @description The configuration in use. */
         Resolved: {
             /** @description The files it was made from. */
@@ -4476,7 +4534,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No call is taken, or the service is starting: some servers have not been tried yet. */
+            /** @description No call is taken, or the service is starting (some servers have not been tried yet) or ending. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7642,6 +7700,71 @@ export interface operations {
             };
             /** @description The registry cannot be read now. */
             503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_replicas: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The replicas, by number. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReplicaList"];
+                };
+            };
+            /** @description The request cannot be read. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key is missing or wrong. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It takes an admin key, the operator does not allow it, or the host or web page is foreign. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many wrong keys; retry after `Retry-After`. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An internal error; see the log. */
+            500: {
                 headers: {
                     [name: string]: unknown;
                 };

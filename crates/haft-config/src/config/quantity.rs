@@ -42,6 +42,27 @@ impl FromNode for Span {
     }
 }
 
+/// A duration, zero included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpanOrZero(pub Duration);
+
+impl FromNode for SpanOrZero {
+    fn read(node: &Node, reader: &mut Reader<'_>) -> Option<Self> {
+        let is_zero = match &node.value {
+            NodeValue::Number(number) => number.parse() == Ok(0.0),
+            NodeValue::Text(text) => ["0", "0s", "0ms", "PT0S"].contains(&text.text.trim()),
+            _ => false,
+        };
+        if is_zero {
+            return Some(Self(Duration::ZERO));
+        }
+        Span::read(node, reader).map(|Span(duration)| Self(duration))
+    }
+    fn schema() -> Value {
+        Span::schema()
+    }
+}
+
 /// A duration in milliseconds, as Claude's and the Inspector's files count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Milliseconds(pub Duration);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::choices::{AllowedScripts, Approvals, Definitions};
 use super::node::{Node, Text};
-use super::quantity::Span;
+use super::quantity::{Span, SpanOrZero};
 use super::raw_rules::RawRule;
 use super::read::{FromNode, Reader, record};
 use super::service::parse_listen;
@@ -26,7 +26,7 @@ record! {
         allowed_origins("allowed_origins"): Vec<String>,
         /// Time after SIGTERM in which the service takes new requests while `/readyz` answers 503, so that a load
         /// balancer moves on first; 5 s by default with `shared`, otherwise 0 s.
-        drain_delay("drain_delay"): Span,
+        drain_delay("drain_delay"): SpanOrZero,
         /// Time for requests in flight to end at shutdown; 10 s by default.
         shutdown_grace("shutdown_grace"): Span,
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use testkit::Workspace;
 
-use crate::run;
+use crate::{haft, run};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -50,6 +50,38 @@ fn the_configuration_for_services_is_valid() {
         std::fs::write(workspace.path().join("haft.yaml"), &yaml).unwrap();
         let finished = run(&workspace, &["check"]);
         assert_eq!((finished.code, finished.stderr.as_str()), (0, ""), "{yaml}");
+    }
+}
+
+/// The manifests and the compose file for replicas: every named file exists, and the configuration is valid.
+#[test]
+fn the_deployments_of_replicas_are_valid() {
+    for folder in ["deploy/kubernetes", "deploy/replicas"] {
+        let workspace = Workspace::with(&[("tools/.keep", "")]);
+        let place = workspace.path().display().to_string();
+        let yaml = document(&format!("{folder}/haft.yaml")).replace("/var/lib/haft", &place);
+        std::fs::write(workspace.path().join("haft.yaml"), &yaml).unwrap();
+        let url = "postgres://haft@localhost/haft";
+        let program = haft(&workspace, &["check"]).env("DATABASE_URL", url);
+        let finished = program.env("POD_IP", "10.0.0.7").env("HOSTNAME", "replica").run();
+        assert_eq!((finished.code, complaints(&finished.stderr)), (0, Vec::new()), "{yaml}");
+    }
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/kubernetes");
+    let kustomization = document("deploy/kubernetes/kustomization.yaml");
+    let resources = kustomization.lines().filter_map(|line| line.strip_prefix("  - "));
+    let resources: Vec<&str> = resources.filter(|name| name.ends_with(".yaml")).collect();
+    for file in &resources {
+        let manifest = document(&format!("deploy/kubernetes/{file}"));
+        assert!(manifest.contains("metadata:\n  name: haft\n"), "{file}");
+    }
+    // The program is not part of Debian; where it is installed, it reads the manifests.
+    match std::process::Command::new("kubectl").args(["kustomize", folder]).output() {
+        Ok(built) => {
+            let text = String::from_utf8_lossy(&built.stdout);
+            assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+            assert_eq!(text.matches("\nkind: ").count(), resources.len() + 1, "{text}");
+        }
+        Err(error) => eprintln!("kubectl is not installed, so kustomize was not run: {error}"),
     }
 }
 

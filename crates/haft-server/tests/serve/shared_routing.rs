@@ -38,7 +38,7 @@ impl Cluster {
         let replicas: Vec<Served> = workspaces
             .into_iter()
             .map(|workspace| {
-                let program = haft(&workspace, &SERVE).env("HAFT__API__DRAIN_DELAY", "1ms");
+                let program = haft(&workspace, &SERVE).env("HAFT__API__DRAIN_DELAY", "0s");
                 Served::run(workspace, Some(key.clone()), program)
             })
             .collect();

@@ -30,7 +30,7 @@ pub(crate) fn replica(url: &str, name: &str) -> Served {
 pub(crate) fn replica_in(workspace: Workspace, name: &str) -> Served {
     let key = create_key(&workspace, name, Scope::Admin);
     // No balancer waits for it.
-    let program = haft(&workspace, &SERVE).env("HAFT__API__DRAIN_DELAY", "1ms");
+    let program = haft(&workspace, &SERVE).env("HAFT__API__DRAIN_DELAY", "0s");
     Served::run(workspace, Some(key), program)
 }
 

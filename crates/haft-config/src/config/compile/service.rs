@@ -11,6 +11,7 @@ use crate::config::model::{Origin, Setting};
 use crate::config::node::Text;
 use crate::config::pattern::WordPattern;
 use crate::config::place::{At, Place, Problems};
+use crate::config::quantity::SpanOrZero;
 use crate::config::raw_service::{RawApi, RawPolicy, RawTelemetry, RawTls};
 use crate::config::secret::{Secret, ServerUrl};
 use crate::config::service::{ApiConfig, CommandPattern, PolicyConfig, TelemetryConfig, TlsFiles};
@@ -53,7 +54,7 @@ pub(super) fn api(
         allowed_origins: pick(origins, Vec::new()),
         // Without other replicas, no balancer has a better place for requests.
         drain_delay: pick(
-            drain_delay.map(span),
+            drain_delay.map(|at| at.map(|SpanOrZero(delay)| delay)),
             if has_shared { DRAIN_DELAY } else { Duration::ZERO },
         ),
         shutdown_grace: pick(shutdown_grace.map(span), Duration::from_secs(10)),

@@ -237,7 +237,6 @@ async fn until_end(
     }
 }
 
-/// Opens the socket for commands of the same user. Without it they start the servers themselves.
 /// Two services would write the same state and start every server twice.
 async fn refuse_second(global: &Global, socket: &Path) -> Result<(), Failure> {
     let service = if global.standalone { None } else { running(socket).await };
@@ -253,6 +252,7 @@ fn already_running(service: &RunningService) -> Failure {
     Failure::new(EXIT_RUNTIME, message, remedy)
 }
 
+/// Opens the socket for commands of the same user. Without it they start the servers themselves.
 async fn open_socket(path: &Path) -> Option<ServiceSocket> {
     match ServiceSocket::bind(path).await {
         Ok(Some(socket)) => Some(socket),
