@@ -116,3 +116,24 @@ async fn entries_of_files_stay_beside_the_shared_registry() {
     assert_eq!(refused.status, 409, "{}", refused.text);
     assert_eq!(one.post("/api/v1/tools", &tool("greet", "greet.py")).await.status, 201);
 }
+
+/// A replica reads the registry again before it refuses an unknown tool.
+#[tokio::test]
+async fn a_new_tool_is_found_at_another_replica_at_once() {
+    let Some(test) = database() else { return };
+    let (one, two) = (replica(&test.url, "one"), replica(&test.url, "two"));
+    for number in 0..8 {
+        let name = format!("greet_{number}");
+        let added = one.post("/api/v1/tools", &tool(&name, "greet.py")).await;
+        assert_eq!(added.status, 201, "{}", added.text);
+        let path = format!("/api/v1/tools/{name}");
+        let found = if number % 2 == 0 {
+            two.post(&format!("{path}/call"), "{}").await
+        } else {
+            two.get(&path).await
+        };
+        assert_eq!(found.status, 200, "{}", found.text);
+    }
+    let unknown = two.post("/api/v1/tools/nonsense/call", "{}").await;
+    assert_eq!(unknown.status, 404, "{}", unknown.text);
+}
