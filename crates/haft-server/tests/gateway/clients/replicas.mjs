@@ -65,12 +65,22 @@ const call = (name, args = {}, options = undefined) =>
     ? client.callTool({ name, arguments: args }, undefined, options)
     : client.callTool({ name, arguments: args }, options);
 
-/** Counted where the transport hands them over: the SDK forgets those that stand in one read with the answer. */
+/**
+ * Counted where the transport hands them over: the SDK forgets those that stand in one read with the answer. By token: the last
+ * notification of a cancelled call may arrive during the next one.
+ */
 let steps = 0;
+let counted = null;
 function countSteps(transport) {
+  const send = transport.send.bind(transport);
+  transport.send = (message, options) => {
+    if (message.params?.name === 'progress') counted = message.params._meta.progressToken;
+    return send(message, options);
+  };
   const deliver = transport.onmessage;
   transport.onmessage = (message, extra) => {
-    if (message.method === 'notifications/progress') steps += 1;
+    const isProgress = message.method === 'notifications/progress';
+    if (isProgress && message.params.progressToken === counted) steps += 1;
     deliver(message, extra);
   };
 }
