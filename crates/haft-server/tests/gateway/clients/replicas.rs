@@ -35,8 +35,6 @@ async fn python_2_at_replicas() {
 /// Lets a client use the replicas, and checks its report and that it reached all of them.
 async fn visit(client: CommandLine, era: &'static str, version: &str) {
     let Some(test) = database() else { return };
-    let folder = Workspace::new();
-    let keys_file = folder.path().join("keys.json");
     let workspaces = [(); 3].map(|()| {
         let tools = TOOLS
             .map(|name| json!({"name": name, "behaves": name, "inputSchema": {"type": "object"}}));
@@ -45,7 +43,7 @@ async fn visit(client: CommandLine, era: &'static str, version: &str) {
         let workspace = Workspace::new();
         let config = json!({
             "shared": {"url": test.url}, "servers": {"fixture": server},
-            "api": {"keys_file": keys_file},
+            "api": {"drain_delay": "0s"},
         });
         workspace.write("haft.json", config.to_string());
         workspace
