@@ -17,6 +17,15 @@ impl DirectCalls {
         Self { service, gateway }
     }
 
+    /// As [`call`](Self::call), with the revision that the client has seen.
+    async fn call_at_revision(&self, request: DirectRequest) -> Result<Response, Problem> {
+        let live = &self.service.live;
+        revision::wait(live, &request.headers).await;
+        let mut response = self.call(request).await?;
+        revision::stamp(live, response.headers_mut());
+        Ok(response)
+    }
+
     async fn call(&self, request: DirectRequest) -> Result<Response, Problem> {
         match &self.gateway {
             Some(gateway) if Mount::answers(request.uri.path()) => gateway.post(request).await,
@@ -34,10 +43,7 @@ impl DirectEndpoints for DirectCalls {
         if self.service.peers.is_none() {
             return self.call(request).await;
         }
-        let live = &self.service.live;
-        revision::wait(live, &request.headers).await;
-        let mut response = self.call(request).await?;
-        revision::stamp(live, response.headers_mut());
-        Ok(response)
+        // Boxed: a service without replicas must not carry this future with every request.
+        Box::pin(self.call_at_revision(request)).await
     }
 }

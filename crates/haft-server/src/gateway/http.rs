@@ -103,12 +103,19 @@ impl Mount {
     ) -> Response {
         let (from, routing) = (principal(caller), self.routing(headers));
         let reply = endpoint.post(&from, headers, &body, routing).await;
+        if self.peers.is_none() {
+            return respond(reply);
+        }
         let request = || PeerRequest::new(Method::POST, uri, headers, body.clone());
-        match self.elsewhere(reply, routing, request).await {
+        // Boxed: a service without replicas must not carry these futures with every request.
+        match Box::pin(self.elsewhere(reply, routing, request)).await {
             Elsewhere::No(reply) => respond(reply),
             // The stream of a call, which ends by itself: no other one is forwarded here.
             Elsewhere::Answered(response) => ending(response),
-            Elsewhere::Gone => respond(endpoint.post(&from, headers, &body, Routing::Here).await),
+            Elsewhere::Gone => {
+                let again = Box::pin(endpoint.post(&from, headers, &body, Routing::Here));
+                respond(again.await)
+            }
         }
     }
 

@@ -232,6 +232,11 @@ impl Access {
         Self { sessions: Some(sessions), ..self }
     }
 
+    /// Returns true if the keys are in a database.
+    pub(super) fn has_shared_keys(&self) -> bool {
+        self.keys.is_shared()
+    }
+
     /// Makes sure that the keys are current enough to decide by, for a path that needs one.
     pub(super) async fn ensure_current(&self, is_open: bool) -> Result<(), Problem> {
         if is_open {
