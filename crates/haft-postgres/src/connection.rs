@@ -103,7 +103,7 @@ pub(crate) struct Link {
 #[derive(Default)]
 struct State {
     open: Option<Open>,
-    /// The last failed attempt, and the time before which there is no other.
+    /// The last failed attempt, and the earliest time of the next one.
     failed: Option<(DatabaseError, Instant)>,
     failures: u32,
 }

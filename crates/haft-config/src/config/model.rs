@@ -106,7 +106,7 @@ impl Config {
         self.servers.retain(|server| names.contains(&server.name.as_str()));
     }
 
-    /// Leaves out the servers that a profile cannot show: all, if there is no such profile.
+    /// Leaves out the servers that a profile cannot show: all of them if the profile is unknown.
     pub fn keep_profile(&mut self, name: &str) {
         let profile = self.profile(name).cloned();
         let shows = |server: &str| profile.as_ref().is_some_and(|it| it.may_show_server(server));

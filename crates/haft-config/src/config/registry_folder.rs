@@ -76,7 +76,7 @@ fn is_shared(sources: &[Source], options: &LoadOptions<'_>) -> bool {
     variable.or(in_file.next_back()) == Some("shared")
 }
 
-/// Returns true if there is no folder, or an empty one.
+/// Returns true if the folder is missing or empty.
 fn is_missing_registry(path: &Path) -> bool {
     match std::fs::read_dir(path) {
         Ok(mut entries) => entries.next().is_none(),

@@ -37,7 +37,7 @@ type Key = [u8; KEY_BYTES_MAX];
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SigningKeysError {
     /// There is none.
-    #[error("there is no signing key")]
+    #[error("a signing key is missing")]
     Missing,
     /// One is too short to be safe, or too long.
     #[error("a signing key has {0} bytes, not 32 to 64")]

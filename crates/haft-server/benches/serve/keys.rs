@@ -139,7 +139,7 @@ fn print(keys: &[LimitedKey], granted: &[u32], time: Duration) {
         );
     }
     println!(
-        "largest deviation of one key: {:+.1} % and {:+.1} % (target: at least -5 %, and nobody more than allowed)",
+        "largest deviation of one key: {:+.1} % and {:+.1} % (target: at least -5 %, and no key more than allowed)",
         least * 100.0,
         most * 100.0
     );

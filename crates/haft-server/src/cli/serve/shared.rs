@@ -148,7 +148,7 @@ async fn peers(database: &Database) -> anyhow::Result<(Peers, SigningKeys)> {
     })?;
     let replicas = SharedReplicas::of(database);
     let peers = Peers::new(Arc::new(replicas)).map_err(|error| {
-        let problem = format!("there is no HTTP client for the other replicas: {error}");
+        let problem = format!("the HTTP client for the other replicas cannot be built: {error}");
         Failure::new(EXIT_CONFIG, problem, "see that the certificates of the system can be read")
     })?;
     Ok((peers, keys))
