@@ -96,7 +96,7 @@ pub mod sandbox {
 pub use backend::mcp::{
     CLIENT_NAME, Health, Reason as ServerReason, Resources, ServerHandler, oauth_login,
 };
-pub use call::{CallState, CallSummary, InlineTool, RunningCall, ToolCall};
+pub use call::{CallAnswer, CallState, CallSummary, InlineTool, RunningCall, ToolCall};
 pub use caller_access::{AccessLists, CallerAccess, CallerDirectory, CallerStatus};
 pub use caller_handle::{CallOrigin, CallerHandle, Question, Refusal};
 pub use config::Config;

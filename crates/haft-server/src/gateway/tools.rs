@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use haft::extension::UI_EXTENSION;
 use haft::mcp_server::{Peer, ToolRequest};
 use haft::{
-    CallRefusal, Code, Envelope, Era, ErrorBody, RpcError, RpcFailure, Stage, ToolCall,
+    CallAnswer, CallRefusal, Code, Envelope, Era, ErrorBody, RpcError, RpcFailure, Stage, ToolCall,
     ToolDescription, ToolOffer,
 };
 use serde_json::value::{RawValue, to_raw_value};
@@ -165,11 +165,11 @@ impl Gateway {
             call = call
                 .on_progress(move |it| peer.progress(it.progress, it.total, it.message.as_deref()));
         }
-        let (envelope, raw) = self.runtime.call_raw(call).await;
-        // A server's answer goes to the client unmodified, also if it reports a failure.
-        if let Some(raw) = raw {
-            return Ok(raw);
-        }
+        let envelope = match self.runtime.call_for_gateway(call).await {
+            // Also if it reports a failure.
+            CallAnswer::Unmodified(result) => return Ok(result),
+            CallAnswer::Envelope(envelope) => *envelope,
+        };
         match &envelope.error {
             Some(error) if error.code == Code::UnknownTool => Err(unknown(&envelope.tool)),
             Some(ErrorBody { rpc: Some(failure), .. }) => Err(server_error(failure)),

@@ -1,12 +1,14 @@
 //! The memory that requests and responses take, until the last byte of a response has left.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::{Method, Request};
 use haft::memory::{Held, MemoryBudget, OverBudget, Owner, Reservation};
-use http_body_util::BodyExt as _;
+use hyper::body::{Frame, SizeHint};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::body::{Response, ResponseBody};
@@ -108,17 +110,17 @@ impl ResponseMemory {
 
     /// Counts the response until its last byte has left.
     pub(super) fn count(self, response: Response) -> Result<Response, Problem> {
-        match response.body().size_hint().exact() {
+        let counting = match response.body().size_hint().exact() {
             Some(bytes) => {
                 let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
                 if bytes <= SMALL_RESPONSE_BYTES {
                     return Ok(response);
                 }
-                let reservation = self.whole(bytes)?;
-                Ok(response.map(|body| whole(body, reservation).into()))
+                Counting::Whole(Some(self.whole(bytes)?))
             }
-            None => Ok(response.map(|body| parts(body, self).into())),
-        }
+            None => Counting::Parts(self),
+        };
+        Ok(response.map(|body| Body::new(CountedBody { body, counting }).into()))
     }
 
     /// A call that has run is answered in any case. Its memory was reserved while it ran.
@@ -131,28 +133,56 @@ impl ResponseMemory {
     }
 }
 
-/// A body in one piece.
-fn whole(body: ResponseBody, reservation: Reservation) -> Body {
-    let mut reservation = Some(reservation);
-    Body::new(body.map_frame(move |frame| {
-        frame.map_data(|bytes| match reservation.take() {
-            Some(held) => counted(bytes, held),
-            None => bytes,
-        })
-    }))
+/// A body whose bytes are counted until they are written. Its length stays known, so the response has a
+/// `Content-Length`.
+struct CountedBody {
+    body: ResponseBody,
+    counting: Counting,
 }
 
-/// A stream: every long part by itself.
-fn parts(body: ResponseBody, memory: ResponseMemory) -> Body {
-    Body::new(body.map_frame(move |frame| {
-        frame.map_data(|bytes| match bytes.len() {
-            ..=SMALL_RESPONSE_BYTES => bytes,
-            length => {
+enum Counting {
+    /// A body of known length. Its first frame takes the reservation.
+    Whole(Option<Reservation>),
+    /// A stream: every long part by itself.
+    Parts(ResponseMemory),
+}
+
+impl CountedBody {
+    fn count(&mut self, bytes: Bytes) -> Bytes {
+        match &mut self.counting {
+            Counting::Whole(reservation) => match reservation.take() {
+                Some(held) => counted(bytes, held),
+                None => bytes,
+            },
+            Counting::Parts(_) if bytes.len() <= SMALL_RESPONSE_BYTES => bytes,
+            Counting::Parts(memory) => {
                 let owner = Owner::Caller(Some(&memory.caller));
-                counted(bytes, memory.budget.charge(length, Some(owner)))
+                let held = memory.budget.charge(bytes.len(), Some(owner));
+                counted(bytes, held)
             }
-        })
-    }))
+        }
+    }
+}
+
+impl HttpBody for CountedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(|it| self.count(it)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 /// Bytes that give their memory back when they are written: the connection keeps them longer than their body.

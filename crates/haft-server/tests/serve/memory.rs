@@ -245,6 +245,7 @@ async fn large_answers_of_servers_are_bounded() {
         let answers = all(calls).await;
         let mut fitted = 0;
         for answer in &answers {
+            assert_eq!(answer.header("content-length"), answer.text.len().to_string());
             let body = answer.json();
             if body["error"].is_null() {
                 fitted += 1;

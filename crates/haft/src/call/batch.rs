@@ -26,7 +26,7 @@ impl Calls {
             }
             let together = std::mem::take(&mut group);
             answers.extend(self.run_together(source, together, answers.len(), &told).await);
-            let (answer, _) = self.run(&**source, call).await;
+            let answer = self.run(&**source, call).await;
             told(answers.len(), &answer);
             answers.push(answer);
         }
@@ -45,7 +45,7 @@ impl Calls {
         let mut running = JoinSet::new();
         for (at, call) in calls.into_iter().enumerate() {
             let (calls, source) = (Arc::clone(self), Arc::clone(source));
-            running.spawn(async move { (at, calls.run(&*source, call).await.0) });
+            running.spawn(async move { (at, calls.run(&*source, call).await) });
         }
         let mut answers = Vec::with_capacity(running.len());
         while let Some(ended) = running.join_next().await {

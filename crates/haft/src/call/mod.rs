@@ -1,6 +1,7 @@
 //! The path of one call, read from the top:
 //! `resolve -> authorize -> count -> validate input -> rules -> approve -> admit -> execute -> validate output -> record`.
 
+mod answer;
 mod batch;
 mod cut;
 mod flow;
@@ -47,6 +48,8 @@ use crate::tool::BoxFuture;
 use crate::tool_filter::ToolFilter;
 use haft_text::name::{self, NAME_BYTES_MAX};
 
+pub use answer::CallAnswer;
+use answer::ClosedCall;
 pub use inline_tool::InlineTool;
 pub use observe::CallSummary;
 pub(crate) use observe::Observer;
@@ -129,13 +132,26 @@ impl Calls {
         }
     }
 
-    /// Runs one call to its end and records it, however it ends. Returns the envelope, and the
-    /// unmodified answer of an MCP server.
-    pub(crate) async fn run(
+    /// Runs one call to its end and records it, however it ends.
+    pub(crate) async fn run(&self, source: &dyn ToolboxSource, call: ToolCall) -> Envelope {
+        self.run_to(source, call, |closed| closed.envelope()).await
+    }
+
+    /// The same for a gateway.
+    pub(crate) async fn run_for_gateway(
         &self,
         source: &dyn ToolboxSource,
         call: ToolCall,
-    ) -> (Envelope, Option<Box<RawValue>>) {
+    ) -> CallAnswer {
+        self.run_to(source, call, |closed| closed.answer()).await
+    }
+
+    async fn run_to<T>(
+        &self,
+        source: &dyn ToolboxSource,
+        call: ToolCall,
+        answer: impl FnOnce(ClosedCall<'_>) -> T,
+    ) -> T {
         // Token first, then the check: the other way round, `shutdown` could return between them.
         let _running = self.tasks.token();
         let toolbox = source.current();
@@ -154,7 +170,7 @@ impl Calls {
                 () = self.stop.cancelled() => Err(CallError::Stopping { tool: call.tool.clone() }),
             },
         };
-        record.close(outcome, toolbox.output_bytes_max, &self.outputs).await
+        answer(record.close(outcome, toolbox.output_bytes_max, &self.outputs).await)
     }
 
     async fn path(

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::cut::Cut;
+use super::answer::ClosedCall;
 use super::observe::{CallSummary, Observer};
 use super::outcome::{outcomes, said_error};
 use super::running::RunningCallGuard;
@@ -18,7 +18,7 @@ use super::{Calls, ToolCall, Toolbox};
 use crate::call_limit::LimitTable;
 use crate::content::ToolOutput;
 use crate::context::{CallContext, PrintedText};
-use crate::envelope::{Envelope, ErrorBody, Status};
+use crate::envelope::{ErrorBody, Status};
 use crate::error::{CallError, Code, MCP_ERROR, mask, millis};
 use crate::outputs::OutputStore;
 use crate::policy::PolicyDecision;
@@ -38,10 +38,10 @@ pub(crate) struct CallRecord<'a> {
     observer: Option<&'a Observer>,
     /// The log quotas of callers.
     limits: &'a LimitTable,
-    call: &'a ToolCall,
+    pub(super) call: &'a ToolCall,
     /// The requested name, truncated if it is too long.
-    tool: Cow<'a, str>,
-    context: Arc<CallContext>,
+    pub(super) tool: Cow<'a, str>,
+    pub(super) context: Arc<CallContext>,
     /// The call's entry among those in flight.
     underway: Option<RunningCallGuard<'a>>,
     /// The arguments as they came; what is not JSON is kept as a JSON string.
@@ -50,14 +50,14 @@ pub(crate) struct CallRecord<'a> {
     timestamp: Timestamp,
     source: RecordSource,
     server: Option<String>,
-    queued: Duration,
+    pub(super) queued: Duration,
     /// The time since which it waits for its slots.
     waiting_since: Option<Instant>,
     /// True if the tool was started.
     is_started: bool,
     output: Option<ToolOutput>,
     /// The text that the tool printed.
-    stdout: Option<String>,
+    pub(super) stdout: Option<String>,
     /// The decision of a rule.
     decision: Option<PolicyDecision>,
     is_closed: bool,
@@ -149,14 +149,13 @@ impl<'a> CallRecord<'a> {
         self.output.insert(output)
     }
 
-    /// Writes the entry, waits until it has reached the operating system, and makes the answer: the
-    /// envelope, and what an MCP server wrote, as it wrote it.
-    pub(crate) async fn close(
+    /// Writes the entry and waits until it has reached the operating system.
+    pub(super) async fn close(
         mut self,
         outcome: Result<(), CallError>,
         output_bytes_max: usize,
-        outputs: &OutputStore,
-    ) -> (Envelope, Option<Box<RawValue>>) {
+        outputs: &'a OutputStore,
+    ) -> ClosedCall<'a> {
         self.leave();
         self.stdout = self.context.printed.take();
         let failed = self.output.as_ref().filter(|output| output.is_error);
@@ -180,43 +179,8 @@ impl<'a> CallRecord<'a> {
             None => None,
         };
         // An answer that was refused stays in the log.
-        let mut output = self.output.take().filter(|_| outcome.is_ok()).unwrap_or_default();
-        let execution_id = match Arc::get_mut(&mut self.context) {
-            Some(context) => std::mem::take(&mut context.execution_id),
-            None => self.context.execution_id.clone(),
-        };
-        let cut = Cut {
-            bytes_max: self
-                .call
-                .output_bytes_max
-                .map_or(output_bytes_max, |it| it.min(output_bytes_max)),
-            execution_id: &execution_id,
-            reads_on: self.call.output_bytes_max.is_some() || self.call.tool_filter.is_model,
-        };
-        let error = error.map(|mut error| {
-            let reader = self.context.reader();
-            cut.text(&mut error.message, outputs, reader);
-            error
-        });
-        if self.call.output_bytes_max.is_some() {
-            cut.whole(&mut output);
-        }
-        let content = cut.content(output.content, outputs, self.context.reader());
-        let mut envelope = Envelope {
-            tool: self.tool.clone().into_owned(),
-            status: status(error.as_ref()),
-            data: output.data,
-            content,
-            execution_id,
-            message: None,
-            error,
-            queued_ms: millis(self.queued),
-            duration_ms: millis(duration),
-            stdout: self.stdout.take().map(|text| self.masked(&text).into_owned()),
-            memory: output.memory,
-        };
-        envelope.set_message(unlogged);
-        (envelope, output.raw)
+        let output = self.output.take().filter(|_| outcome.is_ok()).unwrap_or_default();
+        ClosedCall { record: self, output, error, unlogged, duration, output_bytes_max, outputs }
     }
 
     /// The line of the entry, without arguments and answer if the caller's log quota has no room for them.
@@ -233,7 +197,7 @@ impl<'a> CallRecord<'a> {
     }
 
     /// A text without known secrets.
-    fn masked<'t>(&self, text: &'t str) -> Cow<'t, str> {
+    pub(super) fn masked<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.log.map_or(Cow::Borrowed(text), |log| log.redactor().text(text))
     }
 
@@ -360,6 +324,6 @@ impl Drop for CallRecord<'_> {
     }
 }
 
-fn status(error: Option<&ErrorBody>) -> Status {
+pub(super) fn status(error: Option<&ErrorBody>) -> Status {
     if error.is_some() { Status::Error } else { Status::Success }
 }

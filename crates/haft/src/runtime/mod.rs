@@ -28,7 +28,6 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use haft_mcp::oauth::Authorizer;
-use serde_json::value::RawValue;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
@@ -37,7 +36,7 @@ use crate::backend::mcp::{ServerHandler, ServerWatch};
 use crate::backend::process::kill_all_remaining;
 use crate::backend::sandbox::SandboxContext;
 use crate::backend::script::WarmWorkers;
-use crate::call::{Calls, Observer, RunningCall, ToolCall, Toolbox, ToolboxSource};
+use crate::call::{CallAnswer, Calls, Observer, RunningCall, ToolCall, Toolbox, ToolboxSource};
 use crate::call_limit::LimitTable;
 use crate::config::Config;
 use crate::envelope::Envelope;
@@ -374,13 +373,12 @@ impl Runtime {
     /// # }
     /// ```
     pub async fn call(&self, call: ToolCall) -> Envelope {
-        self.inner.calls.run(&*self.inner, call).await.0
+        self.inner.calls.run(&*self.inner, call).await
     }
 
-    /// Like [`call`](Self::call), with the unmodified result of an MCP server, for gateways. `None`
-    /// for tools of other kinds and for refused results.
-    pub async fn call_raw(&self, call: ToolCall) -> (Envelope, Option<Box<RawValue>>) {
-        self.inner.calls.run(&*self.inner, call).await
+    /// Like [`call`](Self::call), with the unmodified result of an MCP server if there is one, for gateways.
+    pub async fn call_for_gateway(&self, call: ToolCall) -> CallAnswer {
+        self.inner.calls.run_for_gateway(&*self.inner, call).await
     }
 
     /// Counts changes of the toolbox: new configurations and changed server lists.
