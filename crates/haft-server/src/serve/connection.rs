@@ -20,6 +20,7 @@ use super::activity::{ConnectionActivity, MonitoredIo, RequestBody, Sending};
 use super::checked_service::CheckedService;
 use super::direct::DirectEndpoints;
 use super::listener::{Connection, Tasks, end_with};
+use super::self_wake::PollSelfWoken;
 use super::socket::{CloseWatch, Socket};
 use super::table::ConnectionSlot;
 use super::tls::Tls;
@@ -110,13 +111,14 @@ impl<D: DirectEndpoints> Service<D> {
         let stream = MonitoredIo { stream, activity: activity.clone() };
         let talking = self.http.serve_connection(TokioIo::new(stream), answer);
         tokio::pin!(talking);
+        let mut talking = PollSelfWoken::new(talking);
         // Polled when one of its own events fires, not with each step of a request.
         let mut watching = FuturesUnordered::new();
         watching.push(self.watch(&context, Progress::Open));
         loop {
             tokio::select! {
                 biased;
-                ended = talking.as_mut() => {
+                ended = &mut talking => {
                     if let Err(error) = ended {
                         tracing::debug!(%peer, %error, "a connection broke");
                     }
@@ -124,7 +126,7 @@ impl<D: DirectEndpoints> Service<D> {
                 }
                 verdict = watching.next() => match verdict {
                     Some(Verdict::Finish) => {
-                        talking.as_mut().graceful_shutdown();
+                        talking.get_mut().as_mut().graceful_shutdown();
                         watching.push(self.watch(&context, Progress::Finishing));
                     }
                     // What the client still waits for ends with the connection.

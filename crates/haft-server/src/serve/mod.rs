@@ -22,6 +22,7 @@ mod peers;
 mod problem;
 mod refusal;
 mod request_id;
+mod self_wake;
 mod sessions;
 mod socket;
 mod table;
