@@ -84,13 +84,14 @@ pub(crate) async fn run(options: &Options) -> Result<Vec<String>, Failure> {
     let mut summary = Summary::default();
     summary.counts.extend([faults?, statements(&cluster), history.counts.clone(), keys.counts]);
     summary.problems.extend(history.problems().into_iter().chain(keys.problems));
+    let left = modern.left();
     for report in [calls, questions, legacy, modern, offers] {
         summary.counts.push(report.counts());
         summary.problems.extend(report.problems());
     }
     let (rows, problems) = check_log(&cluster, &attempts, &record).await?;
     summary.problems.extend(problems);
-    summary.problems.extend(leaks::problems(&cluster).await);
+    summary.problems.extend(leaks::problems(&cluster, &left).await);
     summary.print(history.len(), rows, attempts.counts());
     Ok(summary.problems)
 }

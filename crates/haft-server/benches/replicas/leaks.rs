@@ -1,9 +1,11 @@
 //! What must be gone after the run: open work while the replicas still serve, and everything of theirs once they ended.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use crate::cluster::{Cluster, REPLICAS};
@@ -17,13 +19,33 @@ const IN_USE: &str = "select count(*) from pg_stat_activity where usename = 'haf
 const LIVE: &str = "select count(*) from haft.replica where seen > now() - interval '10 seconds'";
 const LOCKS: &str = "select count(*) from pg_locks where locktype = 'advisory'";
 
-/// Ends the replicas. Returns what is left of them, and what was left before.
-pub(crate) async fn problems(cluster: &Cluster) -> Vec<String> {
-    let mut problems = until_empty(async || open_work(cluster).await).await;
+/// Ends the replicas. `left` are questions that their clients gave up. Returns what is left of them, and what was left before.
+pub(crate) async fn problems(cluster: &Cluster, left: &BTreeSet<String>) -> Vec<String> {
+    let mut problems = refuse(cluster, left).await;
+    problems.extend(until_empty(async || open_work(cluster).await).await);
     problems.extend(lost_commits(cluster).await);
     problems.extend(tokio::task::block_in_place(|| cluster.shut_down()));
     problems.extend(until_empty(async || remains(cluster)).await);
     problems
+}
+
+/// Refuses questions that their clients gave up, as an operator does.
+async fn refuse(cluster: &Cluster, left: &BTreeSet<String>) -> Vec<String> {
+    let target = &cluster.targets()[0];
+    let list = match target.get("/inbox").await {
+        Ok(list) => list.body,
+        Err(error) => return vec![format!("the inbox: {error}")],
+    };
+    for item in list["items"].as_array().into_iter().flatten() {
+        let (id, question) = (&item["id"], &item["question"]);
+        if let (Some(id), Some(question)) = (id.as_str(), question.as_str())
+            && left.contains(question)
+        {
+            // One that is open nevertheless shows in the check that follows.
+            let _ = target.post(&format!("/inbox/{id}"), &json!({"refuse": true})).await;
+        }
+    }
+    Vec::new()
 }
 
 async fn until_empty(left: impl AsyncFn() -> Vec<String>) -> Vec<String> {

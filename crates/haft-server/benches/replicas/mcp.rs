@@ -1,5 +1,7 @@
 //! An MCP client without a connection of its own: every request may arrive at another replica.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 
@@ -35,8 +37,11 @@ impl Reply {
     }
 }
 
+/// A request with an id of its own: one that broke may still run.
 pub(crate) fn request(method: &str, params: &Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let id = NEXT.fetch_add(1, Ordering::Relaxed);
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
 pub(crate) fn call(tool: &str, arguments: &Value) -> Value {

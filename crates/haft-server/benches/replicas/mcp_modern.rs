@@ -106,36 +106,44 @@ impl Client {
 
     async fn question(&self, number: u64, random: &mut Random) {
         let name = format!("s-{}-{number}", self.name);
+        if self.ask(&name, random).await.is_none() {
+            self.report.leave(name);
+        }
+    }
+
+    /// A question from its first request to its end. Returns `None` if the client gives it up.
+    async fn ask(&self, name: &str, random: &mut Random) -> Option<()> {
         let index = *random.choose(&[0, 1, 2]);
         let owner = self.health.current(index);
         let mut params = json!({"name": "request_human_input", "arguments": {"question": name}});
         let asked = mcp::modern(&self.replicas[index], "tools/call", params.clone()).await;
-        let Some(asked) = self.result("question", asked) else { return };
+        let asked = self.result("question", asked)?;
         let first = asked["inputRequests"].as_object().and_then(|it| it.keys().next());
         let (Some(first), "input_required") =
             (first, asked["resultType"].as_str().unwrap_or_default())
         else {
             self.report.problem(format!("modern: question {name} begins with {asked}"));
-            return;
+            return None;
         };
         params["requestState"] = asked["requestState"].clone();
         let content = json!({"action": "accept", "content": {"answer": name}});
         params["inputResponses"] = json!({first: content});
         let began = self.health.now();
         let ended = mcp::modern(&self.balanced, "tools/call", params).await;
-        let Some(ended) = self.replied("retry", ended) else { return };
+        let ended = self.replied("retry", ended)?;
         let message = ended.message();
         if message["result"]["content"][0]["text"] == *name {
             self.report.count("modern: question answered");
-            return;
+            return Some(());
         }
         let error = message["error"]["message"].as_str().unwrap_or_default();
         let is_documented = error.contains("send the request again without it");
         if is_documented && self.health.explains(owner, began).is_some() {
             self.report.count("modern: suspended request lost with its replica");
-            return;
+            return None;
         }
         let text = format!("modern: question {name} of {owner:?} ends with {}", ended.text);
         self.report.problem(text);
+        None
     }
 }

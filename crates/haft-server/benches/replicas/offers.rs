@@ -66,7 +66,9 @@ async fn listed(replica: &Target) -> Option<(String, String)> {
     let before = replica.get("/tools/record").await.ok()?.revision?;
     let list = mcp::modern(replica, "tools/list", json!({})).await.ok()?;
     let after = replica.get("/tools/record").await.ok()?.revision?;
-    (before == after && list.status == 200).then_some((before, list.text))
+    // Without the id of the request.
+    let result = list.message()["result"].to_string();
+    (before == after && list.status == 200).then_some((before, result))
 }
 
 fn compare(lists: &mut BTreeMap<String, String>, revision: &str, list: String, report: &Report) {

@@ -1,6 +1,6 @@
 //! The counts and the problems of a workload. Its tasks share one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use parking_lot::Mutex;
 
@@ -11,6 +11,7 @@ pub(crate) struct Report(Mutex<Inner>);
 struct Inner {
     counts: BTreeMap<String, u64>,
     problems: Vec<String>,
+    left: BTreeSet<String>,
 }
 
 impl Report {
@@ -22,6 +23,16 @@ impl Report {
     pub(crate) fn problem(&self, problem: String) {
         println!("problem: {problem}");
         self.0.lock().problems.push(problem);
+    }
+
+    /// Notes a question that its client gave up: it stays open until it is answered, or for as long as a suspended request
+    /// is kept.
+    pub(crate) fn leave(&self, question: String) {
+        self.0.lock().left.insert(question);
+    }
+
+    pub(crate) fn left(&self) -> BTreeSet<String> {
+        self.0.lock().left.clone()
     }
 
     pub(crate) fn counts(&self) -> BTreeMap<String, u64> {
