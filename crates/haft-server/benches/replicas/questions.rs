@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use testkit::Random;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
+use tokio_util::task::TaskTracker;
 
 use crate::client::{Answer, Target, status_of};
 use crate::health::{Health, Owner, Trouble};
@@ -64,10 +65,8 @@ impl Workload {
         let arguments = json!({"question": name, "options": ["left", "right"]});
         let body = json!({"arguments": arguments});
         let target = self.replicas[index].clone();
-        let call =
-            tokio::spawn(
-                async move { target.post("/tools/request_human_input/call", &body).await },
-            );
+        let call = TaskTracker::new()
+            .spawn(async move { target.post("/tools/request_human_input/call", &body).await });
         let Some(id) = self.find(name, &call, owner, began, random).await else {
             // The connection ends, and its call with it.
             call.abort();
