@@ -96,7 +96,7 @@ pub(crate) async fn run(options: &Options) -> Result<Vec<String>, Failure> {
     Ok(summary.problems)
 }
 
-/// What a run did, and what does not hold.
+/// The counts of a run and its problems.
 #[derive(Debug, Default)]
 struct Summary {
     counts: Vec<BTreeMap<String, u64>>,

@@ -17,7 +17,7 @@ const KNOWN_MAX: Duration = Duration::from_secs(4);
 /// Time until connections that a fault broke are noticed.
 const NOTICED_MAX: Duration = Duration::from_secs(1);
 
-/// What is wrong with a replica.
+/// A fault of a replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trouble {
     /// Its process was killed; a later one has another incarnation.
@@ -118,6 +118,18 @@ impl Health {
     /// The process with a number.
     pub(crate) fn owner(&self, number: u16) -> Option<Owner> {
         self.inner.lock().numbers.get(&number).copied()
+    }
+
+    /// The process with a number. One that has just started may serve before it is noted.
+    pub(crate) async fn owner_soon(&self, number: u16) -> Option<Owner> {
+        let end = self.now() + KNOWN_MAX;
+        loop {
+            let owner = self.owner(number);
+            if owner.is_some() || self.now() > end {
+                return owner;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 
     /// The process that an id ends with, such as `...7c02`.

@@ -1,4 +1,4 @@
-//! What must be gone after the run: open work while the replicas still serve, and everything of theirs once they ended.
+//! Leaks after the run: open work while the replicas still serve, and everything of theirs once they ended.
 
 use std::collections::BTreeSet;
 use std::fs;

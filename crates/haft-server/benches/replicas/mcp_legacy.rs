@@ -134,7 +134,10 @@ impl Client {
             self.report.count("mcp: question lost");
             return;
         };
-        let owner = mcp::replica_of_event(&last).and_then(|number| self.health.owner(number));
+        let owner = match mcp::replica_of_event(&last) {
+            Some(number) => self.health.owner_soon(number).await,
+            None => None,
+        };
         let (Some(owner), true) = (owner, asked["method"] == "elicitation/create") else {
             // A question needs a stream, and its event names a known replica.
             self.report.problem(format!("mcp: question {name} begins with `{last}` {asked}"));

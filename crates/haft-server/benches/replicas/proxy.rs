@@ -39,7 +39,7 @@ pub(crate) enum Fault {
     LoseNotifications,
 }
 
-/// What is behind the proxy.
+/// The service behind the proxy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Upstream {
     Postgres(SocketAddr),

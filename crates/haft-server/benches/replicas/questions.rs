@@ -156,7 +156,7 @@ fn text_of(received: &Result<Answer, String>) -> Option<String> {
     data.get("answer").and_then(Value::as_str).map(str::to_owned)
 }
 
-/// What does not hold. `explained` is the fault of the owner while it was answered, if there was one.
+/// The problem of a question, if there is one. `explained` is the fault of the owner while it was answered, if there was one.
 fn judge(
     answers: &[(&str, &Result<Answer, String>); 2],
     received: &Received,
