@@ -162,6 +162,10 @@ impl Database {
         self.inner.poller.refresh_replicas().await
     }
 
+    pub(crate) fn note_lost_commits(&self) {
+        self.inner.poller.note_lost_commits();
+    }
+
     /// Sets what the next heartbeat reports.
     pub fn report(&self, own: OwnReplica) {
         self.inner.poller.report(own);

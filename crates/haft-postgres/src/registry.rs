@@ -20,7 +20,14 @@ const SETTLE_PAUSE: Duration = Duration::from_millis(200);
 /// Digits of the token in a revision.
 const TOKEN_DIGITS: usize = 8;
 
-const LOAD: &str = "select revision, token, tools, servers from haft.registry";
+/// Also reports whether the revision that was seen before is in the history, as far as that goes back. If it is not, the
+/// database lost it, and counters that have passed their old values do not show that.
+const LOAD: &str = "
+    select revision, token, tools, servers,
+        $1::int8 is null
+            or exists (select from haft.registry_history where revision = $1 and left(token, 8) = $2)
+            or not exists (select from haft.registry_history where revision <= $1)
+    from haft.registry";
 
 /// Replaces the documents if the row is at the expected revision. The statement that was sent once and lost takes no
 /// effect after another one took effect.
@@ -57,8 +64,10 @@ const FIND: &str = "select revision from haft.registry_history where token = $1"
 pub struct PostgresRegistry {
     database: Database,
     by: String,
-    /// The counter of changes at the last call of `changed`.
-    seen: Mutex<Option<i64>>,
+    /// The server and the counter of changes at the last call of `changed`.
+    seen: Mutex<Option<(i64, i64)>>,
+    /// The last revision that the database reported as durable.
+    last: Mutex<Option<Revision>>,
 }
 
 /// The two parts of a revision.
@@ -83,16 +92,36 @@ fn revision(number: i64, token: &str) -> Revision {
 impl Database {
     /// The registry in this database. `by` names the writer in its history.
     pub fn registry(&self, by: impl Into<String>) -> PostgresRegistry {
-        PostgresRegistry { database: self.clone(), by: by.into(), seen: Mutex::default() }
+        PostgresRegistry {
+            database: self.clone(),
+            by: by.into(),
+            seen: Mutex::default(),
+            last: Mutex::default(),
+        }
     }
 }
 
 impl PostgresRegistry {
     async fn load_stored(&self) -> Result<Stored, DatabaseError> {
-        let rows = self.database.read(LOAD, &[]).await?;
+        let last = self.last.lock().clone();
+        let at = last.as_ref().and_then(Position::of);
+        let (number, digits) = at.map(|at| (at.number, at.digits)).unzip();
+        let params = [(&number as _, Type::INT8), (&digits as _, Type::TEXT)];
+        let rows = self.database.read(LOAD, &params).await?;
         let row = rows.first().ok_or(DatabaseError::NoSchema)?;
         let documents = Documents { tools: row.get(2), servers: row.get(3) };
-        Ok(Stored { documents, revision: revision(row.get(0), row.get(1)) })
+        let revision = revision(row.get(0), row.get(1));
+        let is_known: bool = row.get(4);
+        let is_first = {
+            let mut now = self.last.lock();
+            let is_first = *now == last;
+            *now = Some(revision.clone());
+            is_first
+        };
+        if !is_known && is_first {
+            self.database.note_lost_commits();
+        }
+        Ok(Stored { documents, revision })
     }
 
     async fn replace(&self, expected: &Revision, new: &Documents) -> Result<Revision, StoreError> {
@@ -117,7 +146,11 @@ impl PostgresRegistry {
             .await;
         match committed {
             Ok(rows) => match rows.first() {
-                Some(row) => Ok(revision(row.get(0), &token)),
+                Some(row) => {
+                    let revision = revision(row.get(0), &token);
+                    *self.last.lock() = Some(revision.clone());
+                    Ok(revision)
+                }
                 None => Err(StoreError::Conflict),
             },
             Err(DatabaseError::Ambiguous { cause }) => self.settle(&at, &token, cause).await,
@@ -206,8 +239,11 @@ impl RegistryStore for PostgresRegistry {
         Box::pin(async move {
             let mut topics = self.database.topics();
             loop {
-                let seq = topics.borrow_and_update().seq(Topic::Registry);
-                if self.seen.lock().replace(seq) != Some(seq) {
+                let now = {
+                    let topics = topics.borrow_and_update();
+                    (topics.server(), topics.seq(Topic::Registry))
+                };
+                if self.seen.lock().replace(now) != Some(now) {
                     return;
                 }
                 if topics.changed().await.is_err() {

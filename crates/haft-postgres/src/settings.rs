@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use haft_text::Secret;
 use tokio_postgres::Config;
-use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
+use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, TargetSessionAttrs};
 
 use crate::error::DatabaseError;
 
@@ -67,6 +67,11 @@ pub(crate) fn parse(url: &str) -> Result<Config, DatabaseError> {
     if config.get_hosts().len() > 1 && config.get_target_session_attrs() == TargetSessionAttrs::Any
     {
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+    }
+    if config.get_hosts().len() > 1 {
+        // A host that accepts connections and is silent, as a frozen one, takes the whole time of an attempt. The next
+        // attempt must be able to begin with another host.
+        config.load_balance_hosts(LoadBalanceHosts::Random);
     }
     config.connect_timeout(CONNECT_TIMEOUT);
     config.tcp_user_timeout(SILENCE_MAX);

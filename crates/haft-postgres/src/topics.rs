@@ -19,18 +19,23 @@ pub struct TopicSeqs {
     registry: i64,
     keys: i64,
     approvals: i64,
+    server: i64,
     confirmed: Instant,
 }
 
 impl TopicSeqs {
     /// The counters before the first poll.
     pub(crate) fn unknown(now: Instant) -> Self {
-        Self { registry: -1, keys: -1, approvals: -1, confirmed: now }
+        Self { registry: -1, keys: -1, approvals: -1, server: 0, confirmed: now }
     }
 
-    /// The counters of a poll that was sent at `confirmed`.
-    pub(crate) fn of(rows: impl Iterator<Item = (String, i64)>, confirmed: Instant) -> Self {
-        let mut seqs = Self::unknown(confirmed);
+    /// The counters of a poll that `server` answered and that was sent at `confirmed`.
+    pub(crate) fn of(
+        rows: impl Iterator<Item = (String, i64)>,
+        server: i64,
+        confirmed: Instant,
+    ) -> Self {
+        let mut seqs = Self { server, ..Self::unknown(confirmed) };
         for (name, seq) in rows {
             match name.as_str() {
                 "registry" => seqs.registry = seq,
@@ -50,6 +55,12 @@ impl TopicSeqs {
             Topic::Keys => self.keys,
             Topic::Approvals => self.approvals,
         }
+    }
+
+    /// The server that answered: the time of its start in microseconds. Another one may have lost commits and counted the
+    /// same numbers for other changes, so what was read from the one before must be read again.
+    pub fn server(&self) -> i64 {
+        self.server
     }
 
     /// The time at which the last successful poll was sent: every change committed before is counted.

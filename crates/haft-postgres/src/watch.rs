@@ -34,7 +34,9 @@ const LOSS_REPORTED_FOR: Duration = Duration::from_hours(1);
 /// Days that a date of the database can go back.
 const RETAIN_DAYS_MAX: i32 = 36_500;
 
-const POLL: &str = "select name, seq from haft.topic";
+/// The start of the server tells two of them apart, also behind a pooling proxy.
+const POLL: &str = "
+    select name, seq, (extract(epoch from pg_postmaster_start_time()) * 1000000)::int8 from haft.topic";
 const TIDY: &str = "select haft.tidy($1)";
 
 /// Polls the database and holds what was found.
@@ -133,16 +135,22 @@ impl Poller {
         let now = Instant::now();
         *sent = now;
         let rows = self.link.read(POLL, &[]).await?;
-        let seqs = TopicSeqs::of(rows.iter().map(|row| (row.get(0), row.get(1))), now);
+        let server = rows.first().map_or(0, |row| row.get(2));
+        let seqs = TopicSeqs::of(rows.iter().map(|row| (row.get(0), row.get(1))), server, now);
         let before = self.topics.send_replace(seqs);
         if seqs.went_back(&before) {
-            tracing::error!(
-                "the database lost commits, as in a failover without a synchronous standby: its state is used, and \
-                 changes of the last seconds may be gone"
-            );
-            *self.lost_commits.lock() = Some(now);
+            self.note_lost_commits();
         }
         Ok(())
+    }
+
+    /// Reports that the database lost commits.
+    pub(crate) fn note_lost_commits(&self) {
+        tracing::error!(
+            "the database lost commits, as in a failover without a synchronous standby: its state is used, and changes \
+             of the last seconds may be gone"
+        );
+        *self.lost_commits.lock() = Some(Instant::now());
     }
 
     /// Reads the table of replicas, unless it was read since the call. Callers at the same time share a read.

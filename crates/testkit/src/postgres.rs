@@ -1,7 +1,12 @@
 //! A real PostgreSQL in a temporary folder, one cluster for each test process, one database for each test.
 //!
+//! [`FailoverPair`] is a primary with a standby.
+//!
 //! Nothing stays behind, however the process ends: a small shell waits for the end of its standard input, which is a
 //! pipe from this process, then stops the cluster and removes the folder.
+
+mod failover;
+mod pgbouncer;
 
 use std::fs;
 use std::io;
@@ -14,6 +19,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tempfile::TempDir;
+
+pub use failover::{FailoverPair, Replication};
+pub use pgbouncer::PgBouncer;
 
 /// Where Debian's packages put the programs, beside the search path.
 const DEBIAN: &str = "/usr/lib/postgresql";
@@ -58,9 +66,7 @@ pub fn database() -> Option<TestDatabase> {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     let cluster = CLUSTER.get_or_init(|| find_programs().map(Postgres::start)).as_ref();
     let Some(cluster) = cluster else {
-        let is_required = std::env::var_os(REQUIRED).is_some_and(|value| value == "required");
-        assert!(!is_required, "PostgreSQL is not installed: `apt-get install postgresql`");
-        eprintln!("skipped: PostgreSQL is not installed");
+        skip("PostgreSQL", "postgresql");
         return None;
     };
     let name = format!("haft{}", NEXT.fetch_add(1, Ordering::Relaxed));
@@ -68,6 +74,13 @@ pub fn database() -> Option<TestDatabase> {
     cluster.sql("postgres", &format!("create database {name} owner {name}"));
     let url = format!("postgres://{name}:{PASSWORD}@127.0.0.1:{}/{name}", cluster.port);
     Some(TestDatabase { name, url, cluster })
+}
+
+/// Reports a skipped test, or fails it if nothing may be skipped.
+fn skip(program: &str, package: &str) {
+    let is_required = std::env::var_os(REQUIRED).is_some_and(|value| value == "required");
+    assert!(!is_required, "{program} is not installed: `apt-get install {package}`");
+    eprintln!("skipped: {program} is not installed");
 }
 
 impl TestDatabase {
@@ -145,20 +158,30 @@ impl Drop for BackgroundSql {
 
 impl Postgres {
     fn start(programs: PathBuf) -> Self {
+        let mut cluster = Self::empty(programs);
+        cluster.initialize();
+        cluster.run_at_free_port();
+        cluster
+    }
+
+    /// A cluster without data.
+    fn empty(programs: PathBuf) -> Self {
         // Below the folder for temporary files as a whole: that of the test may be closed for other users.
         let folder = TempDir::with_prefix("haft-postgres-").expect("a temporary folder").keep();
         let user = (fs::metadata(&folder).expect("the folder").uid() == 0).then_some(UNPRIVILEGED);
         chown(&folder, user, user).expect("a folder of the cluster's user");
         let keeper = keeper(&programs, &folder, user);
-        let mut cluster = Self { programs, folder, user, port: 0, _keeper: keeper };
-        cluster.initialize();
+        Self { programs, folder, user, port: 0, _keeper: keeper }
+    }
+
+    fn run_at_free_port(&mut self) {
         let mut last = None;
         for _ in 0..STARTS_MAX {
             let port = free_port();
-            match cluster.run(port) {
+            match self.run(port) {
                 Ok(()) => {
-                    cluster.port = port;
-                    return cluster;
+                    self.port = port;
+                    return;
                 }
                 Err(error) => last = Some(error),
             }
@@ -201,8 +224,12 @@ impl Postgres {
     }
 
     fn sql(&self, database: &str, sql: &str) -> String {
-        let output = checked(&mut self.psql(database, sql)).expect("a statement that works");
-        String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+        self.try_sql(database, sql).expect("a statement that works")
+    }
+
+    fn try_sql(&self, database: &str, sql: &str) -> io::Result<String> {
+        let output = checked(&mut self.psql(database, sql))?;
+        Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
     }
 
     fn psql(&self, database: &str, sql: &str) -> Command {

@@ -53,7 +53,8 @@ cargo xtask faults             the tests of faults at full length: a writing ser
 cargo xtask faults load [--seconds N] [--minutes N] [--seed N] [--clients N] [--rate N] [--only KIND,KIND]
                                the load test alone: hostile clients and servers beside honest calls
 cargo xtask chaos [--minutes N] [--seconds N] [--seed N] [--plant-fault]
-                               three replicas on a real PostgreSQL under faults, with checks of registry, log and keys;
+                               three replicas on a PostgreSQL with a standby under faults, with checks of registry, log, keys,
+                               questions, MCP and leaks;
                                a planted fault makes the check of the registry fail
 cargo xtask demo replicas      PostgreSQL, three replicas and a load balancer on this machine, until Ctrl-C
 cargo xtask fuzz [--seconds N] [TARGET...]

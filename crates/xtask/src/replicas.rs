@@ -12,9 +12,17 @@ const ARGS: [&str; 6] =
 /// Debian keeps the program outside the search path.
 const INITDB: &str = "command -v initdb || ls /usr/lib/postgresql/*/bin/initdb";
 
+/// Debian puts it where only administrators search.
+const PGBOUNCER: &str = "test -x /usr/sbin/pgbouncer";
+
 /// Installs PostgreSQL if it is missing.
 pub(crate) fn require_postgres() -> Result<()> {
     require_answer("sh", &["-c", INITDB], "postgresql")
+}
+
+/// Installs PgBouncer if it is missing: the tests run a service behind it.
+pub(crate) fn require_pgbouncer() -> Result<()> {
+    require_answer("sh", &["-c", PGBOUNCER], "pgbouncer")
 }
 
 /// Checks three replicas under faults. `options` are the program's own.

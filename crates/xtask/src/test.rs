@@ -21,6 +21,7 @@ pub(crate) fn run() -> Result<()> {
     require("dpkg-deb", "dpkg")?;
     require_for_faults()?;
     replicas::require_postgres()?;
+    replicas::require_pgbouncer()?;
     step(&mut cargo(&["fmt", "--all", "--check"]))?;
     modules::check()?;
     api::check()?;

@@ -3,6 +3,7 @@
 use haft_postgres::{Database, DatabaseError, Settings};
 use testkit::postgres::{PASSWORD, database};
 
+use crate::registry::eventually;
 use crate::{open, settings};
 
 #[tokio::test]
@@ -96,4 +97,16 @@ async fn signing_keys_are_there_from_the_start() {
     let Some(test) = database() else { return };
     let keys = open(&test.url).await.signing_keys().await.unwrap();
     assert_eq!(keys.iter().map(Vec::len).collect::<Vec<_>>(), [32]);
+}
+
+/// A frozen primary accepts connections and never answers. It must not keep a replica from the other host.
+#[tokio::test]
+async fn a_silent_host_does_not_hide_the_other_one() {
+    let Some(test) = database() else { return };
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = listener.local_addr().unwrap().port();
+    let port = test.port();
+    let hosts = format!("127.0.0.1:{silent},127.0.0.1:{port}");
+    let url = test.url.replace(&format!("127.0.0.1:{port}"), &hosts);
+    eventually(async || Database::open(settings(&url)).await.ok()).await;
 }

@@ -128,3 +128,39 @@ pub(crate) async fn eventually<T>(probe: impl AsyncFn() -> Option<T>) -> T {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
 }
+
+/// A failover without a synchronous standby can lose a revision and give its number to another writer. The counters show
+/// the same numbers then.
+#[tokio::test]
+async fn a_lost_revision_is_noticed_although_the_counters_did_not_go_back() {
+    let Some(test) = database() else { return };
+    let one = open(&test.url).await;
+    let registry = one.registry("one");
+    let at = registry.load().await.unwrap().revision;
+    registry.commit(&at, &documents("lost")).await.unwrap();
+    registry.load().await.unwrap();
+    assert!(!one.health().lost_commits);
+    let token = "f".repeat(32);
+    test.sql(&format!("update haft.registry set token = '{token}', tools = 'other'"));
+    test.sql(&format!(
+        "update haft.registry_history set token = '{token}', tools = 'other' where revision = 1"
+    ));
+    assert_eq!(registry.load().await.unwrap().documents, documents("other"));
+    assert!(one.health().lost_commits);
+}
+
+/// Another server may have counted the same numbers for other changes.
+#[tokio::test]
+async fn the_registry_is_read_again_from_another_server() {
+    let Some(test) = database() else { return };
+    let one = open(&test.url).await;
+    one.join(crate::replica("http://127.0.0.1:1")).await.unwrap();
+    let registry = one.registry("one");
+    registry.changed().await;
+    let restart = tokio::task::spawn_blocking(move || {
+        test.stop();
+        test.start();
+    });
+    restart.await.unwrap();
+    tokio::time::timeout(testkit::DEADLINE, registry.changed()).await.expect("a change");
+}

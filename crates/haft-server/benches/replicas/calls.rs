@@ -14,6 +14,7 @@ use tokio::time::sleep;
 
 use crate::Failure;
 use crate::client::{Request, Target, status_of};
+use crate::report::Report;
 
 /// Tasks that call.
 const CALLERS: u64 = 4;
@@ -28,15 +29,16 @@ pub(crate) fn script(record: &Path) -> String {
     )
 }
 
-/// The calls of a run.
+/// The calls of a run, of all workloads.
 #[derive(Debug, Default)]
-pub(crate) struct Calls {
+pub(crate) struct Attempts(Mutex<Calls>);
+
+#[derive(Debug, Default)]
+struct Calls {
     /// Nonces of all attempts.
     attempts: BTreeSet<String>,
-    /// The execution ids of the calls that were answered with success, by nonce.
-    pub(crate) answered: BTreeMap<String, String>,
-    /// Answers by status or error, for the report.
-    pub(crate) counts: BTreeMap<String, u64>,
+    /// The calls that were answered with success, by nonce, with their execution ids if the answer names them.
+    answered: BTreeMap<String, Option<String>>,
 }
 
 /// One row of the log.
@@ -64,43 +66,69 @@ pub(crate) async fn register(replica: &Target) -> Result<(), Failure> {
 }
 
 /// Calls the tool until the run is over.
-pub(crate) async fn run(target: Target, is_over: Arc<AtomicBool>) -> Calls {
-    let calls = Arc::new(Mutex::new(Calls::default()));
+pub(crate) async fn run(
+    target: Target,
+    attempts: Arc<Attempts>,
+    is_over: Arc<AtomicBool>,
+) -> Arc<Report> {
+    let report = Arc::<Report>::default();
     let mut tasks = JoinSet::new();
     for caller in 0..CALLERS {
-        let (target, calls, is_over) = (target.clone(), Arc::clone(&calls), Arc::clone(&is_over));
+        let (target, attempts) = (target.clone(), Arc::clone(&attempts));
+        let (report, is_over) = (Arc::clone(&report), Arc::clone(&is_over));
         tasks.spawn(async move {
             for number in 0_u64.. {
                 if is_over.load(Ordering::Relaxed) {
                     return;
                 }
-                call(&target, &calls, format!("n-{caller}-{number}")).await;
+                call(&target, &attempts, &report, &format!("n-{caller}-{number}")).await;
                 sleep(PAUSE).await;
             }
         });
     }
     while tasks.join_next().await.is_some() {}
-    std::mem::take(&mut *calls.lock())
+    report
 }
 
-async fn call(target: &Target, calls: &Mutex<Calls>, nonce: String) {
-    calls.lock().attempts.insert(nonce.clone());
+async fn call(target: &Target, attempts: &Attempts, report: &Report, nonce: &str) {
+    attempts.begin(nonce);
     let body = json!({"arguments": {"nonce": nonce}});
     let answer = target.post("/tools/record/call", &body).await;
-    let mut calls = calls.lock();
-    let word = format!("call: {}", status_of(&answer));
-    *calls.counts.entry(word).or_default() += 1;
+    report.count(format!("call: {}", status_of(&answer)));
     if let Ok(answer) = answer
         && answer.body.get("status").and_then(Value::as_str) == Some("success")
         && let Some(id) = answer.body.get("execution_id").and_then(Value::as_str)
     {
-        calls.answered.insert(nonce, id.to_owned());
+        attempts.0.lock().answered.insert(nonce.to_owned(), Some(id.to_owned()));
+    }
+}
+
+impl Attempts {
+    /// Notes a call before it is sent.
+    pub(crate) fn begin(&self, nonce: &str) {
+        self.0.lock().attempts.insert(nonce.to_owned());
+    }
+
+    /// Notes a call that was answered with success.
+    pub(crate) fn succeed(&self, nonce: &str) {
+        self.0.lock().answered.insert(nonce.to_owned(), None);
+    }
+
+    /// Everything in which the rows of the log differ from the calls.
+    pub(crate) fn problems(&self, rows: &[Row], recorded: &BTreeSet<String>) -> Vec<String> {
+        self.0.lock().problems(rows, recorded)
+    }
+
+    /// Number of calls that were sent, and of those that were answered with success.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        let calls = self.0.lock();
+        (calls.attempts.len(), calls.answered.len())
     }
 }
 
 impl Calls {
     /// Everything in which the rows of the log differ from the calls.
-    pub(crate) fn problems(&self, rows: &[Row], recorded: &BTreeSet<String>) -> Vec<String> {
+    fn problems(&self, rows: &[Row], recorded: &BTreeSet<String>) -> Vec<String> {
         let mut problems = Vec::new();
         if self.answered.is_empty() {
             problems.push("no call succeeded".to_owned());
@@ -112,9 +140,9 @@ impl Calls {
         for (nonce, id) in &self.answered {
             let found = by_nonce.get(nonce.as_str()).map(Vec::as_slice);
             match found {
-                Some([row]) if row.execution_id == *id => {}
-                Some(rows) => problems.push(format!("{nonce} ({id}) has the rows {rows:?}")),
-                None => problems.push(format!("{nonce} ({id}) has no row")),
+                Some([row]) if id.as_ref().is_none_or(|id| row.execution_id == *id) => {}
+                Some(rows) => problems.push(format!("{nonce} ({id:?}) has the rows {rows:?}")),
+                None => problems.push(format!("{nonce} ({id:?}) has no row")),
             }
             if !recorded.contains(nonce) {
                 problems.push(format!("{nonce} was answered, and its tool did not run"));
@@ -128,9 +156,5 @@ impl Calls {
             }
         }
         problems
-    }
-
-    pub(crate) fn attempts(&self) -> usize {
-        self.attempts.len()
     }
 }

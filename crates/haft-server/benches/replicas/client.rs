@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use reqwest::{Client, Method, StatusCode};
+use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::Value;
 
 /// Longest wait for an answer. Longer than any fault that a request waits for.
@@ -29,6 +29,8 @@ pub(crate) struct Request<'a> {
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) etag: Option<String>,
+    /// The revision of the registry that the replica uses.
+    pub(crate) revision: Option<String>,
     pub(crate) body: Value,
 }
 
@@ -50,11 +52,16 @@ impl Target {
     pub(crate) fn new(port: u16, key: &str) -> Self {
         let client = Client::builder().pool_max_idle_per_host(0).timeout(ANSWER_MAX).build();
         let client = client.expect("a client");
-        Self { client, url: format!("http://127.0.0.1:{port}/api/v1"), key: key.to_owned() }
+        Self { client, url: format!("http://127.0.0.1:{port}"), key: key.to_owned() }
     }
 
     pub(crate) fn with_key(&self, key: &str) -> Self {
         Self { key: key.to_owned(), ..self.clone() }
+    }
+
+    /// A request of any path, with the key.
+    pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, format!("{}{path}", self.url)).bearer_auth(&self.key)
     }
 
     /// The answer, or why there is none: the connection failed or broke.
@@ -63,8 +70,7 @@ impl Target {
         method: Method,
         request: Request<'_>,
     ) -> Result<Answer, String> {
-        let mut sent = self.client.request(method, format!("{}{}", self.url, request.path));
-        sent = sent.bearer_auth(&self.key);
+        let mut sent = self.request(method, &format!("/api/v1{}", request.path));
         for (name, value) in request.headers {
             sent = sent.header(*name, *value);
         }
@@ -73,11 +79,12 @@ impl Target {
         }
         let answer = sent.send().await.map_err(|error| chain(&error))?;
         let status = answer.status();
-        let etag = answer.headers().get("etag").and_then(|etag| etag.to_str().ok());
-        let etag = etag.map(str::to_owned);
+        let header = |name| answer.headers().get(name).and_then(|value| value.to_str().ok());
+        let etag = header("etag").map(str::to_owned);
+        let revision = header("haft-revision").map(str::to_owned);
         let text = answer.text().await.map_err(|error| chain(&error))?;
         let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
-        Ok(Answer { status, etag, body })
+        Ok(Answer { status, etag, revision, body })
     }
 
     pub(crate) async fn get(&self, path: &str) -> Result<Answer, String> {
@@ -98,7 +105,7 @@ pub(crate) fn status_of(answer: &Result<Answer, String>) -> String {
 }
 
 /// The error with its causes.
-fn chain(error: &reqwest::Error) -> String {
+pub(crate) fn chain(error: &reqwest::Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {

@@ -1,17 +1,19 @@
-//! Three replicas on one PostgreSQL, each behind a proxy of its own, and a balancer in front.
+//! Three replicas on a PostgreSQL with a synchronous standby, and a balancer in front. Each replica reaches the two servers
+//! through proxies of its own, and the other replicas reach it through one more.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use testkit::postgres::TestDatabase;
+use testkit::postgres::{FailoverPair, Replication};
 use testkit::{Program, Running, Workspace};
 
 use crate::Failure;
 use crate::balancer::Balancer;
-use crate::client::Target;
-use crate::keys::Reachable;
+use crate::client::{RunClock, Target};
+use crate::health::{Health, Trouble};
 use crate::proxy::{Fault, Proxy, Upstream};
 
 /// Number of replicas.
@@ -21,19 +23,21 @@ const START_MAX: Duration = Duration::from_secs(30);
 
 /// The service as a whole. Everything ends when it is dropped.
 pub(crate) struct Cluster {
-    pub(crate) database: TestDatabase,
+    pub(crate) database: FailoverPair,
     pub(crate) balancer: Balancer,
     pub(crate) replicas: Vec<Replica>,
+    pub(crate) health: Arc<Health>,
     haft: PathBuf,
     pub(crate) key: String,
-    /// The time since which each replica reaches the database.
-    connected: Mutex<Vec<Option<Instant>>>,
 }
 
 /// One replica. Its port and folder stay when it is started again.
 pub(crate) struct Replica {
     pub(crate) port: u16,
-    pub(crate) proxy: Proxy,
+    /// In front of the two servers of the database.
+    pub(crate) databases: [Proxy; 2],
+    /// In front of this replica, for the other ones.
+    peers: Proxy,
     workspace: Workspace,
     process: Mutex<Option<Running>>,
 }
@@ -41,12 +45,11 @@ pub(crate) struct Replica {
 impl Cluster {
     /// Starts everything. `script` is the tool of the calls.
     pub(crate) async fn start(haft: &Path, script: &str) -> Result<Self, Failure> {
-        let database = testkit::postgres::database().ok_or("PostgreSQL is not installed")?;
-        let upstream = SocketAddr::from((Ipv4Addr::LOCALHOST, database.port()));
+        let database = FailoverPair::start(Replication::Synchronous);
+        let database = database.ok_or("PostgreSQL is not installed")?;
         let mut replicas = Vec::new();
         for _ in 0..REPLICAS {
-            let proxy = Proxy::start(Upstream(upstream)).await?;
-            replicas.push(Replica::new(proxy, &database, script)?);
+            replicas.push(Replica::new(&database, script).await?);
         }
         let addresses = replicas.iter().map(|it| (Ipv4Addr::LOCALHOST, it.port).into()).collect();
         let balancer = Balancer::start(addresses).await?;
@@ -55,8 +58,8 @@ impl Cluster {
             balancer,
             replicas,
             haft: haft.to_owned(),
+            health: Arc::new(Health::new(REPLICAS, RunClock::start())),
             key: String::new(),
-            connected: Mutex::new(vec![None; REPLICAS]),
         };
         cluster.key = cluster.create_key()?;
         for index in 0..REPLICAS {
@@ -87,41 +90,108 @@ impl Cluster {
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        self.set_connected(index, true);
+        self.health.started(index, self.number_of(index)?);
         Ok(())
+    }
+
+    /// The number that a replica has in ids.
+    fn number_of(&self, index: usize) -> Result<u16, Failure> {
+        let port = self.replicas[index].peers.port;
+        let sql = format!(
+            "select number from haft.replica where address like '%:{port}' order by started desc limit 1"
+        );
+        Ok(self.database.sql(&sql).parse()?)
     }
 
     /// Kills a replica, which cannot prevent it.
     pub(crate) fn kill_replica(&self, index: usize) {
-        self.set_connected(index, false);
+        self.health.begin(index, Trouble::Killed);
         drop(self.replicas[index].process.lock().take());
     }
 
     /// Suspends or resumes a replica.
     pub(crate) fn suspend_replica(&self, index: usize, is_suspended: bool) {
-        self.set_connected(index, !is_suspended);
+        if is_suspended {
+            self.health.begin(index, Trouble::Suspended);
+        }
         if let Some(process) = &*self.replicas[index].process.lock() {
             if is_suspended { process.suspend() } else { process.resume() }
         }
+        if !is_suspended {
+            self.health.end(index, Trouble::Suspended);
+        }
     }
 
-    /// Changes the behaviour of a replica's connection to the database.
+    /// Changes the behaviour of a replica's connections to the database.
     pub(crate) fn set_fault(&self, index: usize, fault: Fault) {
-        self.set_connected(index, matches!(fault, Fault::None | Fault::LoseNotifications));
-        self.replicas[index].proxy.set(fault);
+        if !matches!(fault, Fault::None | Fault::LoseNotifications) {
+            self.health.begin(index, Trouble::Database);
+        }
+        self.replicas[index].databases.iter().for_each(|proxy| proxy.set(fault));
+        if fault == Fault::None {
+            self.health.end(index, Trouble::Database);
+        }
     }
 
-    /// Restarts the database.
+    /// Changes the behaviour of the connections from other replicas to one.
+    pub(crate) fn set_peer_fault(&self, index: usize, fault: Fault) {
+        if fault != Fault::None {
+            self.health.begin(index, Trouble::Peers);
+        }
+        self.replicas[index].peers.set(fault);
+        if fault == Fault::None {
+            self.health.end(index, Trouble::Peers);
+        }
+    }
+
+    /// Restarts the primary.
     pub(crate) async fn restart_database(&self, down: Duration) {
-        (0..REPLICAS).for_each(|index| self.set_connected(index, false));
-        self.database.stop();
-        tokio::time::sleep(down).await;
-        self.database.start();
-        (0..REPLICAS).for_each(|index| self.set_connected(index, true));
+        self.without_database(async {
+            tokio::task::block_in_place(|| self.database.stop_primary());
+            tokio::time::sleep(down).await;
+            tokio::task::block_in_place(|| self.database.start_primary());
+        })
+        .await;
     }
 
-    fn set_connected(&self, index: usize, is_connected: bool) {
-        self.connected.lock()[index] = is_connected.then(Instant::now);
+    /// Kills the primary and promotes its standby. Then the other server becomes the standby.
+    pub(crate) async fn promote(&self, down: Duration) {
+        self.without_database(async {
+            tokio::task::block_in_place(|| self.database.kill_primary());
+            tokio::time::sleep(down).await;
+            tokio::task::block_in_place(|| self.database.promote());
+        })
+        .await;
+        // The new primary acknowledges commits by itself until it has a standby, and is not killed before.
+        tokio::task::block_in_place(|| self.database.attach_standby());
+    }
+
+    async fn without_database(&self, fault: impl Future<Output = ()>) {
+        (0..REPLICAS).for_each(|index| self.health.begin(index, Trouble::Database));
+        fault.await;
+        (0..REPLICAS).for_each(|index| self.health.end(index, Trouble::Database));
+    }
+
+    /// Ends all replicas as an operator does. Returns the output of those that do not end well.
+    pub(crate) fn shut_down(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        let processes: Vec<_> = self.replicas.iter().map(|it| it.process.lock().take()).collect();
+        processes.iter().flatten().for_each(Running::terminate);
+        for (index, process) in processes.into_iter().enumerate() {
+            let Some(process) = process else { continue };
+            let finished = process.finish();
+            if finished.code != 0 {
+                let text =
+                    format!("replica {index} ends with {}:\n{}", finished.code, finished.stderr);
+                problems.push(text);
+            }
+        }
+        problems
+    }
+
+    /// The folders of all replicas.
+    pub(crate) fn folders(&self) -> Vec<&Path> {
+        self.replicas.iter().map(|it| it.workspace.path()).collect()
     }
 
     fn create_key(&self) -> Result<String, Failure> {
@@ -137,24 +207,28 @@ impl Cluster {
     }
 }
 
-impl Reachable for Cluster {
-    fn is_connected_for(&self, replica: usize, time: Duration) -> bool {
-        self.connected.lock()[replica].is_some_and(|since| since.elapsed() > time)
-    }
-}
-
 impl Replica {
-    fn new(proxy: Proxy, database: &TestDatabase, script: &str) -> Result<Self, Failure> {
+    async fn new(database: &FailoverPair, script: &str) -> Result<Self, Failure> {
+        let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let url = database.url_at(proxy.port);
+        let [one, other] = database.ports();
+        let databases = [
+            Proxy::start(Upstream::Postgres(local(one))).await?,
+            Proxy::start(Upstream::Postgres(local(other))).await?,
+        ];
+        let peers = Proxy::start(Upstream::Replica(local(port))).await?;
+        let url = database.url_at(databases.each_ref().map(|proxy| proxy.port));
+        let advertised = peers.port;
         let config = format!(
-            "shared: {{url: \"{url}\", advertise: \"http://127.0.0.1:{port}\"}}\n\
+            "shared: {{url: \"{url}\", advertise: \"http://127.0.0.1:{advertised}\"}}\n\
              registry: {{store: shared, dir: ./tools}}\n\
              log: {{dir: ./log, ship: shared}}\n\
-             api: {{listen: \"127.0.0.1:{port}\"}}\n"
+             api: {{listen: \"127.0.0.1:{port}\", drain_delay: 0s}}\n\
+             builtin: {{enabled: false, request_human_input: {{}}}}\n"
         );
         let files = [("haft.yaml", config.as_str()), ("tools/record.py", script)];
-        Ok(Self { port, proxy, workspace: Workspace::with(&files), process: Mutex::default() })
+        let workspace = Workspace::with(&files);
+        Ok(Self { port, databases, peers, workspace, process: Mutex::default() })
     }
 
     fn program(&self, haft: &Path, args: &[&str]) -> Program {

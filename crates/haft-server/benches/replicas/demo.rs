@@ -15,7 +15,7 @@ pub(crate) async fn run() -> Result<(), Failure> {
     let script = calls::script(&shared.path().join("record"));
     let haft = Path::new(env!("CARGO_BIN_EXE_haft"));
     let cluster = Cluster::start(haft, &script).await?;
-    println!("PostgreSQL     {}", cluster.database.url);
+    println!("PostgreSQL     {}", cluster.database.url());
     for (index, replica) in cluster.replicas.iter().enumerate() {
         println!("replica {}      http://127.0.0.1:{}", index + 1, replica.port);
     }

@@ -12,6 +12,7 @@ use testkit::Random;
 use tokio::time::sleep;
 
 use crate::client::{Request, Target, status_of};
+use crate::health::Health;
 
 /// Time after which a revoked key must be refused everywhere.
 const REVOKED_MAX: Duration = Duration::from_secs(1);
@@ -25,16 +26,10 @@ pub(crate) struct Keys {
     pub(crate) problems: Vec<String>,
 }
 
-/// Replicas that reach the database, by their index. The faults keep it up to date.
-pub(crate) trait Reachable: Send + Sync {
-    /// Returns true if the replica has reached the database without a fault for the given time.
-    fn is_connected_for(&self, replica: usize, time: Duration) -> bool;
-}
-
 /// Creates, tries and revokes keys until the run is over.
 pub(crate) async fn run(
     replicas: Vec<Target>,
-    reachable: Arc<dyn Reachable>,
+    health: Arc<Health>,
     mut random: Random,
     is_over: Arc<AtomicBool>,
 ) -> Keys {
@@ -42,7 +37,7 @@ pub(crate) async fn run(
     let mut number = 0_u64;
     while !is_over.load(Ordering::Relaxed) {
         number += 1;
-        keys.step(&replicas, reachable.as_ref(), &mut random, &format!("k{number}")).await;
+        keys.step(&replicas, &health, &mut random, &format!("k{number}")).await;
         sleep(PAUSE).await;
     }
     keys
@@ -52,7 +47,7 @@ impl Keys {
     async fn step(
         &mut self,
         replicas: &[Target],
-        reachable: &dyn Reachable,
+        health: &Health,
         random: &mut Random,
         name: &str,
     ) {
@@ -77,9 +72,9 @@ impl Keys {
         sleep(REVOKED_MAX).await;
         for (index, replica) in replicas.iter().enumerate() {
             // Before and after: a fault that begins meanwhile excuses the replica.
-            let was_connected = reachable.is_connected_for(index, REVOKED_MAX * 2);
+            let was_connected = health.is_connected_for(index, REVOKED_MAX * 2);
             let answer = replica.with_key(&key).get("/tools").await;
-            let is_connected = was_connected && reachable.is_connected_for(index, REVOKED_MAX * 2);
+            let is_connected = was_connected && health.is_connected_for(index, REVOKED_MAX * 2);
             if let Ok(answer) = answer
                 && is_connected
             {

@@ -9,10 +9,18 @@ mod chaos;
 mod client;
 mod cluster;
 mod demo;
+mod health;
 mod keys;
+mod leaks;
+mod mcp;
+mod mcp_legacy;
+mod mcp_modern;
 mod nemesis;
+mod offers;
 mod proxy;
+mod questions;
 mod registry;
+mod report;
 
 use std::process::ExitCode;
 

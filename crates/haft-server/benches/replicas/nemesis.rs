@@ -16,44 +16,72 @@ use crate::proxy::Fault;
 const FAULT_MS: std::ops::Range<u64> = 1_000..8_000;
 const PAUSE_MS: std::ops::Range<u64> = 2_000..5_000;
 
+/// Durations of a suspended process, in milliseconds: other replicas count it as dead after 10 s.
+const SUSPEND_MS: std::ops::Range<u64> = 1_000..20_000;
+/// Time without a primary.
+const PROMOTION_MS: std::ops::Range<u64> = 0..3_000;
+const DELAY: Duration = Duration::from_millis(200);
+
+/// A fault. A new kind needs an entry in `KINDS` and an arm in `cause`.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Kill,
     Suspend,
-    Delay,
-    HalfOpen,
-    Cut,
-    LoseNotifications,
+    /// Between a replica and the database.
+    Database(Fault),
+    /// Between the other replicas and one.
+    Peers(Fault),
     RestartDatabase,
+    Promote,
 }
 
-const KINDS: [Kind; 7] = [
+const KINDS: [Kind; 11] = [
     Kind::Kill,
     Kind::Suspend,
-    Kind::Delay,
-    Kind::HalfOpen,
-    Kind::Cut,
-    Kind::LoseNotifications,
+    Kind::Database(Fault::Delay(DELAY)),
+    Kind::Database(Fault::HalfOpen),
+    Kind::Database(Fault::Cut),
+    Kind::Database(Fault::LoseNotifications),
+    Kind::Peers(Fault::Delay(DELAY)),
+    Kind::Peers(Fault::HalfOpen),
+    Kind::Peers(Fault::Cut),
     Kind::RestartDatabase,
+    Kind::Promote,
 ];
 
-/// Causes faults until the run is over. Returns how often each happened.
+/// Causes faults until the run is over. Each kind happens once before any happens again. Returns how often each happened.
 pub(crate) async fn run(
     cluster: Arc<Cluster>,
     mut random: Random,
     is_over: Arc<AtomicBool>,
 ) -> Result<BTreeMap<String, u64>, Failure> {
     let mut counts = BTreeMap::new();
-    while !is_over.load(Ordering::Relaxed) {
+    let mut left = Vec::new();
+    loop {
         sleep(Duration::from_millis(random.within(PAUSE_MS))).await;
-        let kind = *random.choose(&KINDS);
+        if is_over.load(Ordering::Relaxed) {
+            return Ok(counts);
+        }
+        if left.is_empty() {
+            left = KINDS.to_vec();
+        }
+        let kind = left.swap_remove(usize::try_from(random.within(0..left.len() as u64))?);
         let replica = usize::try_from(random.within(0..REPLICAS as u64))?;
-        let time = Duration::from_millis(random.within(FAULT_MS));
-        println!("fault: {kind:?} of replica {replica} for {time:?}");
+        let time = Duration::from_millis(random.within(kind.range()));
+        println!("{:?}: {kind:?} of replica {replica} for {time:?}", cluster.health.now());
         *counts.entry(format!("fault: {kind:?}")).or_default() += 1;
         cause(&cluster, kind, replica, time).await?;
     }
-    Ok(counts)
+}
+
+impl Kind {
+    fn range(self) -> std::ops::Range<u64> {
+        match self {
+            Self::Suspend => SUSPEND_MS,
+            Self::Promote => PROMOTION_MS,
+            Self::Kill | Self::Database(_) | Self::Peers(_) | Self::RestartDatabase => FAULT_MS,
+        }
+    }
 }
 
 async fn cause(
@@ -62,29 +90,29 @@ async fn cause(
     replica: usize,
     time: Duration,
 ) -> Result<(), Failure> {
-    let fault = match kind {
+    match kind {
         Kind::Kill => {
             cluster.kill_replica(replica);
             sleep(time).await;
-            return cluster.run_replica(replica).await;
+            cluster.run_replica(replica).await?;
         }
         Kind::Suspend => {
             cluster.suspend_replica(replica, true);
             sleep(time).await;
             cluster.suspend_replica(replica, false);
-            return Ok(());
         }
-        Kind::RestartDatabase => {
-            cluster.restart_database(time).await;
-            return Ok(());
+        Kind::Database(fault) => {
+            cluster.set_fault(replica, fault);
+            sleep(time).await;
+            cluster.set_fault(replica, Fault::None);
         }
-        Kind::Delay => Fault::Delay(Duration::from_millis(200)),
-        Kind::HalfOpen => Fault::HalfOpen,
-        Kind::Cut => Fault::Cut,
-        Kind::LoseNotifications => Fault::LoseNotifications,
-    };
-    cluster.set_fault(replica, fault);
-    sleep(time).await;
-    cluster.set_fault(replica, Fault::None);
+        Kind::Peers(fault) => {
+            cluster.set_peer_fault(replica, fault);
+            sleep(time).await;
+            cluster.set_peer_fault(replica, Fault::None);
+        }
+        Kind::RestartDatabase => cluster.restart_database(time).await,
+        Kind::Promote => cluster.promote(time).await,
+    }
     Ok(())
 }

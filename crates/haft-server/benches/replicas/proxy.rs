@@ -1,4 +1,5 @@
-//! A proxy between a replica and PostgreSQL. It reads the messages that pass, counts statements, and fails on request.
+//! A proxy between a replica and PostgreSQL, or in front of a replica for the others. It fails on request. Of PostgreSQL it
+//! reads the messages that pass, and counts statements.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,6 +16,8 @@ use tokio::time::sleep;
 
 /// Length of the part of a statement that identifies it in a report.
 const STATEMENT_CHARS: usize = 60;
+/// The most that passes at once between replicas.
+const CHUNK_BYTES: usize = 64 * 1024;
 /// Type of a notification from the database.
 const NOTIFICATION: u8 = b'A';
 /// Types of the messages that carry a statement: a parsed one and a simple one.
@@ -36,9 +39,13 @@ pub(crate) enum Fault {
     LoseNotifications,
 }
 
-/// Where PostgreSQL listens.
+/// The service behind the proxy.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Upstream(pub(crate) SocketAddr);
+pub(crate) enum Upstream {
+    Postgres(SocketAddr),
+    /// Bytes that the proxy does not read.
+    Replica(SocketAddr),
+}
 
 /// A running proxy. Ends when it is dropped.
 #[derive(Debug)]
@@ -94,25 +101,41 @@ async fn accept(listener: TcpListener, upstream: Upstream, shared: Shared) {
 
 async fn connect(client: TcpStream, upstream: Upstream, shared: Shared) -> io::Result<()> {
     client.set_nodelay(true)?;
-    let server = TcpStream::connect(upstream.0).await?;
+    let (Upstream::Postgres(address) | Upstream::Replica(address)) = upstream;
+    let server = TcpStream::connect(address).await?;
     server.set_nodelay(true)?;
-    let (from, to) = server.into_split();
-    carry(client, from, to, shared).await
-}
-
-async fn carry(
-    client: TcpStream,
-    from_server: impl AsyncRead + Unpin,
-    to_server: impl AsyncWrite + Unpin,
-    shared: Shared,
-) -> io::Result<()> {
     let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
     let mut fault = shared.fault.clone();
     let cut = async move { fault.wait_for(|fault| *fault == Fault::Cut).await.map(drop) };
-    tokio::select! {
-        sent = requests(from_client, to_server, shared.clone()) => sent,
-        sent = answers(from_server, to_client, shared) => sent,
-        _ = cut => Ok(()),
+    match upstream {
+        Upstream::Postgres(_) => tokio::select! {
+            sent = requests(from_client, to_server, shared.clone()) => sent,
+            sent = answers(from_server, to_client, shared) => sent,
+            _ = cut => Ok(()),
+        },
+        Upstream::Replica(_) => tokio::select! {
+            sent = bytes(from_client, to_server, shared.clone()) => sent,
+            sent = bytes(from_server, to_client, shared) => sent,
+            _ = cut => Ok(()),
+        },
+    }
+}
+
+/// Passes bytes of any protocol.
+async fn bytes(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    shared: Shared,
+) -> io::Result<()> {
+    let mut buffer = vec![0; CHUNK_BYTES];
+    loop {
+        let read = from.read(&mut buffer).await?;
+        if read == 0 {
+            return Ok(());
+        }
+        shared.pass().await;
+        to.write_all(&buffer[..read]).await?;
     }
 }
 

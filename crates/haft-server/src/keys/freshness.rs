@@ -56,6 +56,8 @@ pub(super) struct SharedSource {
 #[derive(Debug)]
 struct State {
     seq: i64,
+    /// The server that the keys were read from, as the polls before name it.
+    server: Option<i64>,
     read: Instant,
     /// Every change before this time is known.
     confirmed: Instant,
@@ -71,7 +73,8 @@ impl SharedSource {
     ) -> Result<(Self, Vec<StoredKey>), KeyError> {
         let now = Instant::now();
         let LoadedKeys { seq, keys, problem } = store.load().await?;
-        let state = State { seq, read: now, confirmed: now, no_wait_until: None, problem };
+        let state =
+            State { seq, server: None, read: now, confirmed: now, no_wait_until: None, problem };
         let reading = tokio::sync::Mutex::default();
         Ok((Self { store, stale_max, state: Mutex::new(state), reading }, keys))
     }
@@ -82,7 +85,8 @@ impl SharedSource {
         let topics = *self.store.database().topics().borrow();
         {
             let mut state = self.state.lock();
-            let is_same = state.seq == topics.seq(Topic::Keys);
+            let is_same =
+                state.seq == topics.seq(Topic::Keys) && state.server == Some(topics.server());
             if is_same && state.read.elapsed() < READ_EVERY {
                 state.confirm(topics.confirmed());
                 return Ok(());
@@ -94,6 +98,7 @@ impl SharedSource {
         publish(keys);
         let mut state = self.state.lock();
         state.seq = seq;
+        state.server = Some(topics.server());
         state.read = now;
         state.confirm(now);
         if let Some(problem) = problem.as_ref().filter(|it| state.problem.as_ref() != Some(it)) {
