@@ -4,6 +4,7 @@
 //! memory, and a poll twice a second tells them when to read again. One operation is one statement, so there is no
 //! open transaction and no pool, and a proxy that pools transactions is sufficient.
 
+mod approvals;
 mod calls;
 mod connection;
 mod database;
@@ -21,6 +22,7 @@ mod tls;
 mod topics;
 mod watch;
 
+pub use approvals::{ApprovalRow, ApprovalRows};
 pub use calls::{FoundCall, chunks};
 pub use database::Database;
 pub use error::DatabaseError;

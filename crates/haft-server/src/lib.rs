@@ -13,6 +13,7 @@ mod quota;
 mod runs;
 pub mod serve;
 mod shared;
+mod shared_approvals;
 mod shared_log;
 mod sign_ins;
 mod stderr;

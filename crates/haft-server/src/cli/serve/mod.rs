@@ -116,6 +116,7 @@ async fn serve(
     let replica = database.as_ref().and_then(Database::replica_number).unwrap_or_default();
     let replica = ReplicaNumber::new(replica);
     let inbox = HumanInbox::of_replica(replica);
+    let approvals = shared::approvals(database.as_ref(), &inbox).await?;
     // From the start on: a server may ask while it is being connected.
     let _attending = inbox.attend();
     let hub = Hub::with_inbox(inbox.clone());
@@ -136,6 +137,9 @@ async fn serve(
     let stop = CancellationToken::new();
     let background = TaskTracker::new();
     background.spawn(shared::report(database.clone(), live.clone(), stop.clone()));
+    if let Some(approvals) = approvals {
+        background.spawn(approvals.follow(stop.clone()));
+    }
     let shipping = Shipping::start(&service);
     // Commands wait for their calls, which may take as long as the whole end.
     let commands = TaskTracker::new();
