@@ -7,9 +7,11 @@
 mod approvals;
 mod calls;
 mod connection;
+mod conversations;
 mod database;
 mod error;
 mod keys;
+mod leases;
 mod log;
 mod migrate;
 mod random;
@@ -24,9 +26,11 @@ mod watch;
 
 pub use approvals::{ApprovalRow, ApprovalRows};
 pub use calls::{FoundCall, chunks};
+pub use conversations::{ConversationDeleted, ConversationRow, MessageRow};
 pub use database::Database;
 pub use error::DatabaseError;
 pub use keys::{KeyInserted, KeyRow, KeyRows, NewKeyRow};
+pub use leases::{HeldConversation, NewConversation};
 pub use log::PostgresLog;
 pub use migrate::Migrations;
 pub use registry::PostgresRegistry;

@@ -15,10 +15,10 @@ async fn tables_are_created_once_also_by_several_processes_at_a_time() {
         Database::open(settings.clone()),
     );
     for opened in [one, two, three] {
-        assert_eq!(opened.unwrap().status().await.unwrap().schema_version, 1);
+        assert_eq!(opened.unwrap().status().await.unwrap().schema_version, 2);
     }
     let migrations = Database::migrate(&settings).await.unwrap();
-    assert_eq!((migrations.before, migrations.now), (1, 1));
+    assert_eq!((migrations.before, migrations.now), (2, 2));
 }
 
 #[tokio::test]

@@ -34,7 +34,6 @@ use crate::api::{self, Service};
 use crate::gateway::Hub;
 use crate::keys::Keyring;
 use crate::progress::Progress;
-use crate::runs::Runs;
 use crate::serve::{GuardSettings, ListenError, Listener, ListenerSettings, TlsFiles};
 use crate::telemetry::Telemetry;
 use first_start::First;
@@ -155,7 +154,7 @@ async fn serve(
     greeting::print(global, &service, listener.local_addr())?;
     background.spawn(Arc::clone(&keys).follow(stop.clone()));
     background.spawn(keys.note_use(stop.clone()));
-    background.spawn(Runs::expire_conversations(live.runtime().clone(), stop.clone()));
+    background.spawn(expire_conversations(Arc::clone(&service), stop.clone()));
     background.spawn(Arc::clone(&telemetry).record_series(live.runtime().clone(), stop.clone()));
     background.spawn(sampling::follow(live.runtime().clone(), hub, stop.clone()));
     let serving =
@@ -207,6 +206,11 @@ async fn serve(
             Ok(ExitCode::from(EXIT_INTERRUPTED))
         }
     }
+}
+
+/// Deletes expired conversations until `stop`.
+async fn expire_conversations(service: Arc<Service>, stop: CancellationToken) {
+    service.runs.expire_conversations(service.live.runtime().clone(), stop).await;
 }
 
 /// Serves until a signal ends it. A draining service still accepts requests for a while.
