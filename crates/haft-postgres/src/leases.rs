@@ -112,7 +112,8 @@ impl Database {
         lease: Duration,
     ) -> Result<Option<HeldConversation>, DatabaseError> {
         let lease = millis(lease);
-        let params = [(&id as _, Type::UUID), (&holder as _, Type::UUID), (&lease as _, Type::INT8)];
+        let params =
+            [(&id as _, Type::UUID), (&holder as _, Type::UUID), (&lease as _, Type::INT8)];
         let rows = self.read(TAKE, &params).await?;
         Ok(rows.first().map(|row| HeldConversation { id, fence: row.get(0) }))
     }
@@ -161,8 +162,7 @@ impl Database {
         since: i32,
     ) -> Result<bool, DatabaseError> {
         let HeldConversation { id, fence } = held;
-        let params =
-            [(&id as _, Type::UUID), (&fence as _, Type::INT8), (&since as _, Type::INT4)];
+        let params = [(&id as _, Type::UUID), (&fence as _, Type::INT8), (&since as _, Type::INT4)];
         Ok(!self.read(CLEAR, &params).await?.is_empty())
     }
 }

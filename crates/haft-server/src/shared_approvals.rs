@@ -29,10 +29,7 @@ pub(crate) struct SharedApprovals {
 
 impl SharedApprovals {
     /// Reads the approvals into the inbox, which stores new ones from then on.
-    pub(crate) async fn open(
-        database: Database,
-        inbox: HumanInbox,
-    ) -> Result<Self, DatabaseError> {
+    pub(crate) async fn open(database: Database, inbox: HumanInbox) -> Result<Self, DatabaseError> {
         let read = Instant::now();
         let (seq, approvals) = load(&database).await?;
         let store = Store { database: database.clone(), tasks: TaskTracker::new() };
@@ -78,7 +75,10 @@ impl SharedApprovals {
     }
 }
 
-async fn load(database: &Database) -> Result<(i64, Vec<StandingApproval>), DatabaseError> {
+/// Reads the approvals, the oldest first, with the counter of their changes.
+pub(crate) async fn load(
+    database: &Database,
+) -> Result<(i64, Vec<StandingApproval>), DatabaseError> {
     let ApprovalRows { seq, approvals } = database.approvals(rows_max()).await?;
     Ok((seq, approvals.into_iter().map(approval).collect()))
 }
@@ -119,7 +119,7 @@ fn row(approval: StandingApproval) -> ApprovalRow {
 }
 
 /// Identifies what an approval covers.
-fn digest(approval: &StandingApproval) -> String {
+pub(crate) fn digest(approval: &StandingApproval) -> String {
     let StandingApproval { owner, session, server, tool, rule, definition } = approval;
     let text = json!([owner, session, server, tool, rule, definition]).to_string();
     haft_text::hex(&Sha256::digest(text))

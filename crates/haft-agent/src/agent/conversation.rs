@@ -27,7 +27,11 @@ impl Conversation {
         Self::of(uuid::Uuid::now_v7().to_string(), Vec::new(), None)
     }
 
-    pub(super) fn of(id: String, messages: Vec<ChatMessage>, log: Option<Box<dyn ConversationLog>>) -> Self {
+    pub(super) fn of(
+        id: String,
+        messages: Vec<ChatMessage>,
+        log: Option<Box<dyn ConversationLog>>,
+    ) -> Self {
         Self { id, messages, log, problem: None, lost: None, tokens_max: None, unseen: 0 }
     }
 

@@ -94,7 +94,9 @@ async fn conversations_are_listed_and_expire() {
             database.release_conversation(held).await.unwrap();
         }
     }
-    test.sql("update haft.conversation set owner = 'key:bob' where fence = 1 and lease is not null");
+    test.sql(
+        "update haft.conversation set owner = 'key:bob' where fence = 1 and lease is not null",
+    );
     test.sql(&format!(
         "update haft.conversation set updated = now() - interval '9 days' where id <> '{}'",
         ids[2]

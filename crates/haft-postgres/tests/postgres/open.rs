@@ -21,6 +21,19 @@ async fn tables_are_created_once_also_by_several_processes_at_a_time() {
     assert_eq!((migrations.before, migrations.now), (2, 2));
 }
 
+/// Tables of version 1 are changed in place, and stay usable for a Haft that knows version 1 alone.
+#[tokio::test]
+async fn tables_of_the_version_before_are_changed_and_work_for_it() {
+    let Some(test) = database() else { return };
+    let first = include_str!("../../migrations/0001_shared_state.sql");
+    test.sql(&format!("set role {}; create schema haft; {first}", test.name));
+    let migrations = Database::migrate(&settings(&test.url)).await.unwrap();
+    assert_eq!((migrations.before, migrations.now), (1, 2));
+    let status = open(&test.url).await.status().await.unwrap();
+    assert_eq!((status.schema_version, status.works_from), (2, 1));
+    assert_eq!(test.sql("select haft.tidy(30)"), "t");
+}
+
 #[tokio::test]
 async fn without_permission_to_migrate_missing_tables_are_an_error() {
     let Some(test) = database() else { return };

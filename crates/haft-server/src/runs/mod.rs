@@ -192,7 +192,7 @@ impl Runs {
         let config = runtime.config();
         let model = model::open(&config.agent).map_err(StartRunError::Model)?;
         let store = self.conversations(&config);
-        store.check()?;
+        store.check().await?;
         if let Some(id) = &params.session {
             store.require(id, params.owner_check()).await?;
         }

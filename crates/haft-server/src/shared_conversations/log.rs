@@ -26,7 +26,12 @@ pub(super) struct DatabaseLog {
 
 enum LogState {
     /// Not stored yet.
-    New { id: Uuid, holder: Uuid, model: String, owner: String },
+    New {
+        id: Uuid,
+        holder: Uuid,
+        model: String,
+        owner: String,
+    },
     Held(Lease),
     Lost,
 }
@@ -77,8 +82,7 @@ impl DatabaseLog {
     async fn try_write(&mut self, body: &str, title: &str) -> Result<(), WriteError> {
         let database = &self.context.database;
         if let LogState::New { id, holder, model, owner } = &self.state {
-            let new =
-                NewConversation { id: *id, owner, model, title, body, holder: *holder };
+            let new = NewConversation { id: *id, owner, model, title, body, holder: *holder };
             let sent = Instant::now();
             let begun = database.begin_conversation(&new, self.context.times.lease).await;
             let held = begun.map_err(WriteError::of)?;

@@ -75,7 +75,11 @@ impl SharedConversations {
         &self.context.database
     }
 
-    async fn row(&self, id: &str, is_owner: &OwnerCheck) -> Result<ConversationRow, SessionStoreError> {
+    async fn row(
+        &self,
+        id: &str,
+        is_owner: &OwnerCheck,
+    ) -> Result<ConversationRow, SessionStoreError> {
         let unknown = || SessionStoreError::Unknown(id.to_owned());
         let uuid = Uuid::parse_str(id).map_err(|_| unknown())?;
         let row = self.database().conversation(uuid).await.map_err(unavailable)?;
@@ -106,11 +110,8 @@ impl SharedConversations {
 }
 
 impl ConversationStore for SharedConversations {
-    fn check(&self) -> Result<(), SessionStoreError> {
-        match self.database().health().problem {
-            Some((problem, remedy)) => Err(SessionStoreError::Unavailable { problem, remedy }),
-            None => Ok(()),
-        }
+    fn check(&self) -> BoxFuture<'_, Result<(), SessionStoreError>> {
+        Box::pin(async { self.database().refresh().await.map_err(unavailable) })
     }
 
     fn begin(&self, model: &str, owner: &str) -> Conversation {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use testkit::postgres::database;
 
 use crate::faults::until;
-use crate::served::{Answer, Served, answer};
+use crate::served::{Answer, Served, answer, haft};
 use crate::shared_support::{readiness, replicas};
 
 const ASKING: &str = "builtin: {enabled: false}\n\
@@ -42,9 +42,8 @@ async fn call(served: &Served, session: &str, tool: &str) {
 
 /// The path of the only open question.
 async fn question(at: &Served) -> String {
-    let item = until("a question", async || {
-        at.get("/api/v1/inbox").await.json()["items"].get(0).cloned()
-    });
+    let item =
+        until("a question", async || at.get("/api/v1/inbox").await.json()["items"].get(0).cloned());
     format!("/api/v1/inbox/{}", item.await["id"].as_str().unwrap())
 }
 
@@ -54,6 +53,18 @@ async fn answer_at(served: &Served, given: &str) -> Value {
     let answered = served.post(&path, &json!({"answer": given}).to_string()).await;
     assert_eq!(answered.status, 200, "{}", answered.text);
     answered.json()
+}
+
+/// Calls a tool until no question is asked.
+async fn until_covered(served: &Served, session: &str, tool: &str) {
+    until("the approval holds", async || {
+        tokio::select! {
+            () = call(served, session, tool) => Some(()),
+            // The call is given up, and its question with it.
+            _ = question(served) => None,
+        }
+    })
+    .await;
 }
 
 /// `always`, given at one replica to a call of another one, covers the calls of that session at a third one, also those
@@ -84,15 +95,22 @@ async fn an_approval_for_good_holds_at_every_replica_until_it_is_removed() {
     };
     // The call that waits at the third replica continues too.
     tokio::join!(waiting, approving);
-    call(&two, &session, "greet").await;
+    until_covered(&two, &session, "greet").await;
     assert_eq!(test.sql("select tool from haft.approval"), "greet");
     let fourth = three.restarted();
     call(&fourth, &session, "greet").await;
 
-    test.sql(
-        "with gone as (delete from haft.approval returning id) \
-         update haft.topic set seq = seq + 1 where name = 'approvals'",
-    );
+    let shared = |args: &[&str]| {
+        let finished = haft(&one.workspace, &[&["shared", "approvals"], args].concat()).run();
+        (finished.code, finished.stdout)
+    };
+    let (code, listed) = shared(&["list", "--json"]);
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    assert_eq!((code, &listed[0]["tool"], &listed[1]), (0, &json!("greet"), &Value::Null));
+    let id = listed[0]["id"].as_str().unwrap();
+    assert_ne!(shared(&["rm", "x"]).0, 0);
+    assert_eq!(shared(&["rm", &id[..12]]), (0, format!("removed {id}\n")));
+    assert_eq!(shared(&[]), (0, "no call is approved for good\n".to_owned()));
     let asked_again = until("the removal is in force", async || {
         let calling = call(&two, &session, "greet");
         let looking = async {
@@ -116,14 +134,7 @@ async fn without_the_database_always_counts_for_one_call_and_reports_it() {
     let session = open(&one).await;
     let approved = tokio::join!(call(&one, &session, "greet"), answer_at(&one, "always")).1;
     assert_eq!(approved["warning"], Value::Null, "{approved}");
-    until("the other replica knows it", async || {
-        let calling = call(&two, &session, "greet");
-        tokio::select! {
-            () = calling => Some(()),
-            _ = question(&two) => None,
-        }
-    })
-    .await;
+    until_covered(&two, &session, "greet").await;
 
     test.stop();
     until("the outage is noticed", async || {

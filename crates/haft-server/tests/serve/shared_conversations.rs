@@ -1,5 +1,7 @@
 //! Conversations of several replicas: continued, listed, deleted and fenced wherever a request arrives.
 
+use std::time::Duration;
+
 use haft_server::keys::Scope;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -9,6 +11,7 @@ use testkit::postgres::database;
 use crate::agent::{RUNS, begin, over, path};
 use crate::faults::until;
 use crate::served::{Served, answer};
+use crate::shared_keys::signal;
 use crate::shared_support::{readiness, replicas};
 
 const CONVERSATIONS: &str = "/api/v1/conversations";
@@ -47,7 +50,8 @@ async fn a_conversation_is_continued_listed_and_deleted_at_any_replica() {
     for replica in [&one, &two] {
         assert_eq!(ids(replica).await, [run["session"].clone()]);
         let shown = replica.get(&conversation(&run)).await.json();
-        let roles: Vec<_> = shown["messages"].as_array().unwrap().iter().map(|it| &it["role"]).collect();
+        let roles: Vec<_> =
+            shown["messages"].as_array().unwrap().iter().map(|it| &it["role"]).collect();
         assert_eq!(roles, ["user", "assistant", "tools", "assistant", "user", "assistant"]);
     }
     let list = two.get(CONVERSATIONS).await.json();
@@ -156,6 +160,35 @@ async fn the_conversation_of_a_killed_replica_is_continued_after_its_lease() {
     assert_eq!(model.last_request().results()[0].text, "it is not known what came of this call");
     let numbers = test.sql("select string_agg(n::text, ' ' order by n) from haft.message");
     assert_eq!(numbers, "0 1 2 3");
+}
+
+/// A replica that is frozen in mid-run beyond its lease, while another one continues the conversation, writes nothing when
+/// it wakes up.
+#[tokio::test]
+async fn a_frozen_replica_that_wakes_up_writes_nothing() {
+    let Some(test) = database() else { return };
+    let slow = Step::endless("x", Duration::from_millis(20));
+    let model = ModelServer::openai([slow, Step::text("I see.")]);
+    let [one, two] = replicas(&test.url, &more(&model, "")).await;
+    let begun = begin(&one, json!({"input": "Go."})).await;
+    until("the model answers", async || (model.requests().len() == 1).then_some(())).await;
+    signal(&one, "-STOP");
+    test.sql("update haft.conversation set lease = now() - interval '1 second'");
+    let again = json!({"input": "What now?", "session": begun["session"]});
+    let run = over(&two, &begin(&two, again).await).await;
+    assert_eq!(run["text"], "I see.", "{run}");
+    signal(&one, "-CONT");
+    // What it would write: the answer so far.
+    let request = one.request(Method::DELETE, &path(&begun)).header("haft-hop", "1");
+    assert_eq!(answer(request).await.status, 202);
+    let request = || one.request(Method::GET, &path(&begun)).header("haft-hop", "1");
+    until("the run is over", async || {
+        (answer(request()).await.json()["status"] != "running").then_some(())
+    })
+    .await;
+    let bodies = test.sql("select string_agg(body, ' ' order by n) from haft.message");
+    assert!(!bodies.contains("[interrupted]"), "{bodies}");
+    assert_eq!(test.sql("select count(*) from haft.message"), "3");
 }
 
 /// A run whose conversation was taken by another process ends without a further message, call or model request.

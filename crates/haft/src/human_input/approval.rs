@@ -91,11 +91,7 @@ pub(super) fn is_standing(answer: &HumanAnswer) -> bool {
 
 impl HumanInbox {
     /// Shares standing approvals with other replicas: `store` keeps them, and `approvals` are those that it has now.
-    pub fn share_approvals(
-        &self,
-        store: Arc<dyn ApprovalStore>,
-        approvals: Vec<StandingApproval>,
-    ) {
+    pub fn share_approvals(&self, store: Arc<dyn ApprovalStore>, approvals: Vec<StandingApproval>) {
         self.0.standing.share(store);
         self.replace_approvals(approvals);
     }

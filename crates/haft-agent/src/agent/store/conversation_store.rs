@@ -14,9 +14,9 @@ pub type OwnerCheck = Arc<dyn Fn(&str, Option<&str>) -> bool + Send + Sync>;
 
 /// Where conversations are kept. A conversation whose owner a check rejects counts as unknown.
 pub trait ConversationStore: Send + Sync {
-    /// Fails if the store is known to be out of reach, so that nothing begins that cannot be stored.
-    fn check(&self) -> Result<(), SessionStoreError> {
-        Ok(())
+    /// Fails if the store cannot be reached, so that nothing begins that cannot be stored.
+    fn check(&self) -> BoxFuture<'_, Result<(), SessionStoreError>> {
+        Box::pin(std::future::ready(Ok(())))
     }
 
     /// Begins a conversation of `owner`. It is stored with its first message.

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::conversation_store::{ConversationLog, LogError};
 use super::SessionStoreError;
+use super::conversation_store::{ConversationLog, LogError};
 use crate::model::{ChatMessage, ModelCall, ModelResult};
 use haft::{BoxFuture, Content};
 

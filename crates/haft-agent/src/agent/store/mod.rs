@@ -12,8 +12,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 pub use conversation_store::{ConversationLog, ConversationStore, LogError, OwnerCheck};
-use journal::{Journal, Line, Written, first, read, take, unreadable};
 pub(super) use journal::answered;
+use journal::{Journal, Line, Written, first, read, take, unreadable};
 
 use super::conversation::Conversation;
 use super::turn::text_of;
