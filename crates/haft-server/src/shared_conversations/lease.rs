@@ -17,7 +17,7 @@ pub(super) struct Lease {
     state: Arc<State>,
     released: CancellationToken,
     /// Ends the task, which then releases the lease.
-    _end: DropGuard,
+    end: DropGuard,
 }
 
 struct State {
@@ -41,10 +41,10 @@ impl Lease {
         let state = State { deadline: Mutex::new(Some(sent + context.times.lease)) };
         let (state, end) = (Arc::new(state), CancellationToken::new());
         let released = CancellationToken::new();
-        let (task, tracker) = (context.tasks.clone(), released.clone());
-        let renewing = renew(context, held, Arc::clone(&state), end.clone(), tracker);
-        task.spawn(renewing);
-        Self { held, state, released, _end: end.drop_guard() }
+        let (tasks, ended) = (context.tasks.clone(), released.clone());
+        let renewing = renew(context, held, Arc::clone(&state), end.clone(), ended);
+        tasks.spawn(renewing);
+        Self { held, state, released, end: end.drop_guard() }
     }
 
     /// Returns true while no other process can hold the conversation.
@@ -59,8 +59,8 @@ impl Lease {
 
     /// Releases the conversation, so that another process can hold it at once.
     pub(super) async fn release(self) {
-        let Self { held: _, state: _, released, _end } = self;
-        drop(_end);
+        let Self { held: _, state: _, released, end } = self;
+        drop(end);
         // Without the database the lease expires.
         drop(timeout(RELEASED_MAX, released.cancelled()).await);
     }

@@ -136,9 +136,7 @@ async fn serve(
     let stop = CancellationToken::new();
     let background = TaskTracker::new();
     background.spawn(shared::report(database.clone(), live.clone(), stop.clone()));
-    if let Some(approvals) = approvals {
-        background.spawn(approvals.follow(stop.clone()));
-    }
+    background.spawn(shared::follow_approvals(approvals, stop.clone()));
     let shipping = Shipping::start(&service);
     // Commands wait for their calls, which may take as long as the whole end.
     let commands = TaskTracker::new();

@@ -165,6 +165,13 @@ pub(super) async fn approvals(
     Ok(Some(opened.map_err(|error| failure(&error))?))
 }
 
+/// Follows the standing approvals until `stop`.
+pub(super) async fn follow_approvals(approvals: Option<SharedApprovals>, stop: CancellationToken) {
+    if let Some(approvals) = approvals {
+        approvals.follow(stop).await;
+    }
+}
+
 /// Reports the state of a replica until `stop`.
 pub(super) async fn report(database: Option<Database>, live: Live, stop: CancellationToken) {
     if let Some(database) = database {
