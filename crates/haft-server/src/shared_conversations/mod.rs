@@ -25,7 +25,7 @@ const RETAIN_DAYS_MAX: u32 = 36_500;
 /// Time for the end of the leases when the service ends.
 const RELEASED_MAX: Duration = Duration::from_secs(2);
 
-/// How long a conversation is held, and how often the lease is renewed.
+/// The length of a lease, and the interval of its renewals.
 #[derive(Debug, Clone, Copy)]
 pub struct LeaseTimes {
     /// Time after the last renewal.
@@ -46,7 +46,7 @@ pub struct SharedConversations {
     context: Arc<Context>,
 }
 
-/// What every open conversation needs.
+/// The database and the settings of every open conversation.
 struct Context {
     database: Database,
     times: LeaseTimes,
