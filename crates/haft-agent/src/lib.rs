@@ -5,8 +5,9 @@ mod agent;
 pub mod model;
 
 pub use agent::{
-    Agent, AgentEvent, AgentSettings, Conversation, Mentioned, Sampler, Saved, SessionStore,
-    SessionStoreError, Turn, TurnEnd, from_prompt, mentioned,
+    Agent, AgentEvent, AgentSettings, Conversation, ConversationLog, ConversationStore, LogError,
+    Mentioned, OwnerCheck, Sampler, Saved, SessionStore, SessionStoreError, Turn, TurnEnd,
+    from_prompt, mentioned, title_of,
 };
 /// Cancels a turn: [`Agent::turn`] takes one.
 pub use tokio_util::sync::CancellationToken;

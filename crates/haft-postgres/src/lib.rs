@@ -4,11 +4,14 @@
 //! memory, and a poll twice a second tells them when to read again. One operation is one statement, so there is no
 //! open transaction and no pool, and a proxy that pools transactions is sufficient.
 
+mod approvals;
 mod calls;
 mod connection;
+mod conversations;
 mod database;
 mod error;
 mod keys;
+mod leases;
 mod log;
 mod migrate;
 mod random;
@@ -21,10 +24,13 @@ mod tls;
 mod topics;
 mod watch;
 
+pub use approvals::{ApprovalRow, ApprovalRows};
 pub use calls::{FoundCall, chunks};
+pub use conversations::{ConversationDeleted, ConversationRow, MessageRow};
 pub use database::Database;
 pub use error::DatabaseError;
 pub use keys::{KeyInserted, KeyRow, KeyRows, NewKeyRow};
+pub use leases::{HeldConversation, NewConversation};
 pub use log::PostgresLog;
 pub use migrate::Migrations;
 pub use registry::PostgresRegistry;

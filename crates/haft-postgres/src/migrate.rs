@@ -11,8 +11,10 @@ use crate::error::DatabaseError;
 use crate::schema::SCHEMA_VERSION;
 
 /// The migrations in their order; the first makes version 1.
-const MIGRATIONS: [&str; SCHEMA_VERSION as usize] =
-    [include_str!("../migrations/0001_shared_state.sql")];
+const MIGRATIONS: [&str; SCHEMA_VERSION as usize] = [
+    include_str!("../migrations/0001_shared_state.sql"),
+    include_str!("../migrations/0002_agents.sql"),
+];
 
 /// Held by the process that migrates, until the end of its transaction.
 const LOCK: i64 = 0x6861_6674;

@@ -13,6 +13,8 @@ mod quota;
 mod runs;
 pub mod serve;
 mod shared;
+mod shared_approvals;
+mod shared_conversations;
 mod shared_log;
 mod sign_ins;
 mod stderr;

@@ -148,6 +148,7 @@ class ClosedItem(TypedDict):
     """The outcome of a question, and the question."""
 
     how: str
+    warning: NotRequired[Union[str, None]]
 
 
 Content = dict[str, Any]

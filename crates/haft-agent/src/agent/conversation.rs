@@ -1,18 +1,20 @@
-//! A conversation: its messages and its file.
+//! A conversation: its messages and its stored form.
 
 use std::borrow::Cow;
 
-use super::store::Journal;
-use crate::model::ChatMessage;
+use super::store::{ConversationLog, LogError, answered};
+use crate::model::{ChatMessage, ModelError, ModelFailure};
 use haft::{Content, Message};
 
-/// The messages so far. Every message is written to the file, if present, before the turn
+/// The messages so far. Every message is stored, if the conversation is kept, before the turn
 /// continues.
 pub struct Conversation {
     id: String,
     messages: Vec<ChatMessage>,
-    journal: Option<Journal>,
+    log: Option<Box<dyn ConversationLog>>,
     problem: Option<String>,
+    /// The reason why this process must not continue it.
+    lost: Option<String>,
     /// The learned context size of the model, if smaller than declared.
     tokens_max: Option<usize>,
     /// Number of messages whose images are hidden from the model, because it rejected one of them.
@@ -25,8 +27,22 @@ impl Conversation {
         Self::of(uuid::Uuid::now_v7().to_string(), Vec::new(), None)
     }
 
-    pub(super) fn of(id: String, messages: Vec<ChatMessage>, journal: Option<Journal>) -> Self {
-        Self { id, messages, journal, problem: None, tokens_max: None, unseen: 0 }
+    pub(super) fn of(
+        id: String,
+        messages: Vec<ChatMessage>,
+        log: Option<Box<dyn ConversationLog>>,
+    ) -> Self {
+        Self { id, messages, log, problem: None, lost: None, tokens_max: None, unseen: 0 }
+    }
+
+    /// A conversation that `log` stores, with the messages so far. Calls without an answer get one: it is not known what
+    /// came of them.
+    pub fn resumed(
+        id: impl Into<String>,
+        messages: Vec<ChatMessage>,
+        log: Box<dyn ConversationLog>,
+    ) -> Self {
+        Self::of(id.into(), answered(messages), Some(log))
     }
 
     /// Its id; the log keeps it as the session of every call.
@@ -34,9 +50,9 @@ impl Conversation {
         &self.id
     }
 
-    /// Returns true if it has a file, or gets one with its first message.
+    /// Returns true if it is stored, or will be with its first message.
     pub fn is_kept(&self) -> bool {
-        self.journal.is_some()
+        self.log.is_some()
     }
 
     /// All messages.
@@ -46,13 +62,46 @@ impl Conversation {
 
     /// Adds a message.
     pub async fn push(&mut self, message: ChatMessage) {
-        if let Some(journal) = &mut self.journal
-            && let Err(error) = journal.append(&message).await
-        {
-            self.problem = Some(format!("this conversation is not kept from here on: {error}"));
-            self.journal = None;
+        if let Some(log) = &mut self.log {
+            let stored = log.append(&message).await;
+            self.note(stored);
         }
         self.messages.push(message);
+    }
+
+    /// Ends the use of the conversation, so that another process can resume it.
+    pub async fn close(self) {
+        if let Some(log) = self.log {
+            log.close().await;
+        }
+    }
+
+    /// Fails if another process may continue the conversation by now.
+    pub(super) fn require_held(&self) -> Result<(), ModelError> {
+        let lost = match (&self.lost, &self.log) {
+            (Some(lost), _) => lost.clone(),
+            (None, Some(log)) => match log.check() {
+                Ok(()) => return Ok(()),
+                Err(error) => error.to_string(),
+            },
+            (None, None) => return Ok(()),
+        };
+        let remedy = Some("read the conversation again, then continue it".to_owned());
+        Err(ModelError { kind: ModelFailure::Rejected, message: lost, remedy })
+    }
+
+    fn note(&mut self, stored: Result<(), LogError>) {
+        match stored {
+            Ok(()) => {}
+            Err(error @ LogError::Unkept(_)) => {
+                self.problem = Some(error.to_string());
+                self.log = None;
+            }
+            Err(error @ LogError::Lost(_)) => {
+                self.lost = Some(error.to_string());
+                self.log = None;
+            }
+        }
     }
 
     /// Adds the partial text of an interrupted answer.
@@ -64,13 +113,11 @@ impl Conversation {
         }
     }
 
-    /// Hides the earlier messages from the model. The file keeps them, with a note.
+    /// Hides the earlier messages from the model. They stay in the file, or database.
     pub async fn clear(&mut self) {
-        if let Some(journal) = &mut self.journal
-            && let Err(error) = journal.clear().await
-        {
-            self.problem = Some(format!("this conversation is not kept from here on: {error}"));
-            self.journal = None;
+        if let Some(log) = &mut self.log {
+            let stored = log.clear().await;
+            self.note(stored);
         }
         self.messages.clear();
         (self.tokens_max, self.unseen) = (None, 0);

@@ -21,7 +21,10 @@ pub use conversation::{Conversation, from_prompt};
 pub use event::AgentEvent;
 pub use mention::{Mentioned, mentioned};
 pub use sampling::Sampler;
-pub use store::{Saved, SessionStore, SessionStoreError};
+pub use store::{
+    ConversationLog, ConversationStore, LogError, OwnerCheck, Saved, SessionStore,
+    SessionStoreError, title_of,
+};
 pub use turn::{Turn, TurnEnd};
 
 use crate::model::ChatModel;

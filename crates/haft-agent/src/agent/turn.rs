@@ -129,6 +129,8 @@ impl Agent {
         let ended =
             |text: String, end: TurnEnd, steps: u32, usage: Usage| Turn { text, end, steps, usage };
         for step in 1..=self.settings.max_steps {
+            // What was not stored must not be acted on: another process may continue the conversation.
+            conversation.require_held()?;
             let tools = self.offer(conversation).await;
             tell(AgentEvent::StepStarted { step, tools: tools.len() });
             let answer = match self.ask(conversation, &tools, tell, cancel).await? {
@@ -150,6 +152,7 @@ impl Agent {
                     provider_state,
                 })
                 .await;
+            conversation.require_held()?;
             let is_cut = is_cut(&calls, &stop);
             if is_cut {
                 let results = calls.iter().map(cut_off).collect();

@@ -1,6 +1,8 @@
 //! The shared state on a real PostgreSQL.
 #![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has failed")]
 
+mod approvals;
+mod conversations;
 mod open;
 mod registry;
 mod replicas;

@@ -16,10 +16,23 @@ async fn tables_are_created_once_also_by_several_processes_at_a_time() {
         Database::open(settings.clone()),
     );
     for opened in [one, two, three] {
-        assert_eq!(opened.unwrap().status().await.unwrap().schema_version, 1);
+        assert_eq!(opened.unwrap().status().await.unwrap().schema_version, 2);
     }
     let migrations = Database::migrate(&settings).await.unwrap();
-    assert_eq!((migrations.before, migrations.now), (1, 1));
+    assert_eq!((migrations.before, migrations.now), (2, 2));
+}
+
+/// Tables of version 1 are changed in place, and stay usable for a Haft that knows version 1 alone.
+#[tokio::test]
+async fn tables_of_the_version_before_are_changed_and_work_for_it() {
+    let Some(test) = database() else { return };
+    let first = include_str!("../../migrations/0001_shared_state.sql");
+    test.sql(&format!("set role {}; create schema haft; {first}", test.name));
+    let migrations = Database::migrate(&settings(&test.url)).await.unwrap();
+    assert_eq!((migrations.before, migrations.now), (1, 2));
+    let status = open(&test.url).await.status().await.unwrap();
+    assert_eq!((status.schema_version, status.works_from), (2, 1));
+    assert_eq!(test.sql("select haft.tidy(30)"), "t");
 }
 
 #[tokio::test]

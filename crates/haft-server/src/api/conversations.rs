@@ -4,19 +4,20 @@ use std::sync::Arc;
 
 use axum::Json as JsonAnswer;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use haft::Content;
 use haft_agent::model::ChatMessage;
-use haft_agent::{Saved, SessionStore, SessionStoreError};
+use haft_agent::{ConversationStore, OwnerCheck, Saved, SessionStoreError};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::gather::Gather;
 use super::{Routes, Service};
 use crate::keys::Scope;
-use crate::runs::ConversationOwner;
-use crate::serve::{Caller, Path, Problem};
+use crate::runs::{ConversationOwner, Run};
+use crate::serve::{Caller, Path, Problem, is_forwarded};
 
 pub(super) fn routes() -> Routes {
     let calling = OpenApiRouter::new().routes(routes!(list)).routes(routes!(show, remove));
@@ -108,14 +109,17 @@ struct ConversationResult {
 /// An admin key sees all of them, a call key its own.
 #[utoipa::path(
     get, path = "/api/v1/conversations", operation_id = "list_conversations", tag = "runs",
-    responses((status = 200, description = "The conversations.", body = ConversationList))
+    responses(
+        (status = 200, description = "The conversations.", body = ConversationList),
+        (status = 503, description = "They cannot be read."),
+    )
 )]
 async fn list(
     State(service): State<Arc<Service>>,
     caller: Caller,
 ) -> Result<JsonAnswer<ConversationList>, Problem> {
-    let store = store(&service);
-    let saved = blocking(move || store.list()).await?;
+    let owner = (caller.scope != Scope::Admin).then(|| Arc::clone(&caller.owner));
+    let saved = store(&service).list(owner.as_deref()).await.map_err(|error| problem(&error))?;
     let visible = saved.into_iter().filter(|it| owns(&caller, &it.id, it.owner.as_deref()));
     let conversations = visible.map(ConversationSummary::from).collect();
     Ok(JsonAnswer(ConversationList { conversations }))
@@ -138,12 +142,8 @@ async fn show(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<JsonAnswer<StoredConversation>, Problem> {
-    let store = store(&service);
-    let shown = blocking(move || {
-        store.require(&id, |owner| owns(&caller, &id, owner))?;
-        store.show(&id)
-    });
-    let (saved, messages) = shown.await?.map_err(|error| problem(&error))?;
+    let shown = store(&service).show(&id, owner_check(caller)).await;
+    let (saved, messages) = shown.map_err(|error| problem(&error))?;
     let messages = messages.into_iter().map(ConversationMessage::from).collect();
     Ok(JsonAnswer(StoredConversation { id: saved.id, model: saved.model, messages }))
 }
@@ -164,25 +164,28 @@ async fn show(
 async fn remove(
     State(service): State<Arc<Service>>,
     caller: Caller,
+    gather: Gather,
+    headers: HeaderMap,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
-    let (store, wanted) = (store(&service), id.clone());
-    let removed =
-        blocking(move || store.remove_where(&wanted, |owner| owns(&caller, &wanted, owner)));
-    removed.await?.map_err(|error| problem(&error))?;
-    service.runs.forget_session(&id);
+    let is_visible = |run: &Run| caller.may_see(Some(run.owner()));
+    if is_forwarded(&headers) {
+        // Deleted at the replica that received the request; this one may know runs of it too.
+        service.runs.forget_session(&id, is_visible);
+    }
+    let removed = store(&service).remove(&id, owner_check(caller.clone())).await;
+    removed.map_err(|error| problem(&error))?;
+    service.runs.forget_session(&id, is_visible);
+    gather.notify().await;
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn store(service: &Service) -> SessionStore {
-    SessionStore::of(&service.live.runtime().config())
+fn store(service: &Service) -> Arc<dyn ConversationStore> {
+    service.runs.conversations(&service.live.runtime().config())
 }
 
-/// Reads and writes files on a thread that may wait for them.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Problem> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| Problem::unavailable(error.to_string()))
+fn owner_check(caller: Caller) -> OwnerCheck {
+    Arc::new(move |id, owner| owns(&caller, id, owner))
 }
 
 fn owns(caller: &Caller, id: &str, owner: Option<&str>) -> bool {
@@ -242,6 +245,9 @@ fn problem(error: &SessionStoreError) -> Problem {
         }
         SessionStoreError::Unreadable { .. } => {
             Problem::unavailable(text).remedy("`DELETE /api/v1/conversations/{id}` deletes it")
+        }
+        SessionStoreError::Unavailable { remedy, .. } => {
+            Problem::unavailable(text).remedy(remedy.clone())
         }
     }
 }

@@ -20,6 +20,9 @@ const LIST_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// another replica forwarded.
 pub(super) struct Gather(pub(super) Option<(Peers, PeerRequest)>);
 
+/// The longest answer to a notification.
+const NOTIFIED_BYTES_MAX: usize = 64 * 1024;
+
 /// One item of a list.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
@@ -59,6 +62,13 @@ impl FromRequestParts<Arc<Service>> for Gather {
 }
 
 impl Gather {
+    /// Sends the request to the other replicas too, whatever they answer.
+    pub(super) async fn notify(self) {
+        if let Some((peers, request)) = self.0 {
+            peers.gather(&request, NOTIFIED_BYTES_MAX).await;
+        }
+    }
+
     /// Adds the items of the other replicas. Their lists have the items in `field`.
     pub(super) async fn list<T: Identified>(self, field: &str, own: Vec<T>) -> Gathered<T> {
         let Some((peers, request)) = self.0 else {

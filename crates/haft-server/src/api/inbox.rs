@@ -6,7 +6,7 @@ use axum::Extension;
 use axum::Json as JsonAnswer;
 use axum::extract::State;
 use axum::http::StatusCode;
-use haft::human_input::{AnswerError, CloseReason, HumanAnswer, InboxItem, ItemKind};
+use haft::human_input::{AnswerError, AnsweredItem, CloseReason, HumanAnswer, InboxItem, ItemKind};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -70,6 +70,10 @@ struct ClosedItem {
     /// `answered` or `refused`.
     #[schema(value_type = String)]
     how: CloseReason,
+    /// Why the answer `always` counts for this call alone: it could not be stored for all replicas.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false)]
+    warning: Option<String>,
     #[serde(flatten)]
     #[schema(value_type = InboxItemSchema)]
     item: InboxItem,
@@ -120,7 +124,8 @@ async fn show(
 ///
 /// The first valid answer counts, and the waiting call resumes with it. Invalid answers are rejected and leave the
 /// question open. Questions of the kind `approval` need a key with the scope `approve` or `admin`, unless
-/// `policy.approvals` is `caller`. Those of the kind `definition` need an admin key; the answer `approve` changes the
+/// `policy.approvals` is `caller`. The answer `always` also covers later calls of the same caller and session, at every
+/// replica; `warning` is there if it could not be shared. Those of the kind `definition` need an admin key; the answer `approve` changes the
 /// lock file.
 #[utoipa::path(
     post, path = "/api/v1/inbox/{id}", operation_id = "answer_question", tag = "inbox",
@@ -147,8 +152,8 @@ async fn answer(
     };
     require_approver(&service, &caller, &visible(&service, &caller, &id)?)?;
     let answered = service.live.runtime().inbox().answer(&id, answer, &caller.name).await;
-    let item = answered.map_err(|error| problem(&error, &id))?;
-    Ok((Extension(StateAfter(after)), JsonAnswer(ClosedItem { how, item })))
+    let AnsweredItem { item, warning } = answered.map_err(|error| problem(&error, &id))?;
+    Ok((Extension(StateAfter(after)), JsonAnswer(ClosedItem { how, warning, item })))
 }
 
 impl AnswerRequest {

@@ -121,7 +121,8 @@ impl Service {
         shared: Option<Database>,
         peers: Option<Peers>,
     ) -> Arc<Self> {
-        let runs = Runs::of_replica(peers.as_ref().map(Peers::own).unwrap_or_default());
+        let own = peers.as_ref().map(Peers::own).unwrap_or_default();
+        let runs = Runs::of_replica(own, shared.clone());
         let (sessions, sign_ins) = (Arc::default(), Arc::default());
         let (started, has_started) = (Timestamp::now(), AtomicBool::new(false));
         let audit = Arc::new(AuditLog::of(&live.runtime().config()));

@@ -274,6 +274,9 @@ fn problem(error: StartRunError) -> Problem {
         StartRunError::Session(SessionStoreError::Unreadable { .. }) => {
             Problem::unavailable(text).remedy("begin a new conversation: leave `session` out")
         }
+        StartRunError::Session(SessionStoreError::Unavailable { remedy, .. }) => {
+            Problem::unavailable(text).remedy(remedy)
+        }
         StartRunError::InUse(_) | StartRunError::Session(SessionStoreError::InUse(_)) => {
             Problem::conflict(text).remedy("wait for its end, or cancel it")
         }

@@ -42,6 +42,7 @@ mod servers;
 mod service;
 mod sessions;
 mod shared;
+mod shared_approvals;
 mod shared_keys;
 mod status;
 mod toolbox;

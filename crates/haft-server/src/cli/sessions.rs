@@ -68,7 +68,8 @@ fn kept(error: &SessionStoreError) -> Failure {
         SessionStoreError::Unknown(_)
         | SessionStoreError::Ambiguous(_)
         | SessionStoreError::Empty
-        | SessionStoreError::Unreadable { .. } => unknown(error),
+        | SessionStoreError::Unreadable { .. }
+        | SessionStoreError::Unavailable { .. } => unknown(error),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `haft shared migrate|status|import|export`: the database that replicas share.
+//! `haft shared migrate|status|import|export|approvals`: the database that replicas share.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -17,9 +17,10 @@ use haft_postgres::{Database, DatabaseStatus, Migrations, Replica, Settings};
 use serde_json::{Value, json};
 
 use super::serve::shared::failure;
+use super::shared_approvals::ApprovalsCommand;
 use super::{
     EXIT_CONFIG, EXIT_CONNECT, EXIT_RUNTIME, Failure, Global, block_on, load, print_json,
-    shared_keys,
+    shared_approvals, shared_keys,
 };
 use crate::shared;
 use crate::stderr::say;
@@ -43,6 +44,11 @@ A registry in the database that was changed already is not replaced without --re
     Import(ImportArgs),
     /// Write the registry in the database into files
     Export(ExportArgs),
+    /// List or remove the answers `always` that hold at every replica
+    Approvals {
+        #[command(subcommand)]
+        command: Option<ApprovalsCommand>,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -73,6 +79,9 @@ pub(super) fn run(global: &Global, command: &SharedCommand) -> anyhow::Result<Ex
         SharedCommand::Status => block_on(status(global, &config, settings))?,
         SharedCommand::Import(args) => block_on(import(global, &config, settings, args))?,
         SharedCommand::Export(args) => block_on(export(global, &config, settings, args))?,
+        SharedCommand::Approvals { command } => {
+            block_on(shared_approvals::run(global, settings, command.as_ref()))?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -6,15 +6,16 @@ mod run;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use haft::human_input::CloseReason;
-use haft::{AccessLists, ReplicaNumber, Runtime, ToolFailure};
+use haft::{AccessLists, Config, ReplicaNumber, Runtime, ToolFailure};
 use haft_agent::model::{self, ModelError, ModelFailure};
 use haft_agent::{
-    Agent, AgentEvent, AgentSettings, Conversation, SessionStore, SessionStoreError, Turn,
-    mentioned,
+    Agent, AgentEvent, AgentSettings, Conversation, ConversationStore, OwnerCheck, SessionStore,
+    SessionStoreError, Turn, mentioned,
 };
+use haft_postgres::Database;
 use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::broadcast::error::RecvError;
@@ -30,6 +31,7 @@ pub use run::{Run, RunSummary};
 use crate::gateway::LATE_WAIT_MAX;
 use crate::keys::Scope;
 use crate::quota::{PerKeyQuota, Permit, QuotaExceeded};
+use crate::shared_conversations::{LeaseTimes, SharedConversations};
 
 /// Largest number of active runs.
 const RUNNING_MAX: usize = 32;
@@ -48,6 +50,8 @@ pub struct Runs {
     stop: CancellationToken,
     /// Named by the ids of runs.
     replica: ReplicaNumber,
+    /// The conversations of all replicas. Without it they are in files.
+    shared: Option<SharedConversations>,
 }
 
 /// Parameters of a run.
@@ -106,6 +110,11 @@ pub enum StartRunError {
 }
 
 impl RunParams {
+    fn owner_check(&self) -> OwnerCheck {
+        let params = self.clone();
+        Arc::new(move |session, owner| params.owns(session, owner))
+    }
+
     fn owns(&self, session: &str, owner: Option<&str>) -> bool {
         let holder =
             ConversationOwner { caller: &self.caller, owner: &self.owner, since: self.since };
@@ -141,19 +150,33 @@ fn began(session: &str) -> Option<Timestamp> {
 
 impl Default for Runs {
     fn default() -> Self {
-        Self::of_replica(ReplicaNumber::ALONE)
+        Self::of_replica(ReplicaNumber::ALONE, None)
     }
 }
 
 impl Runs {
-    /// The runs of one of several replicas of a service: their ids carry its number.
-    pub fn of_replica(replica: ReplicaNumber) -> Self {
+    /// The runs of one of several replicas of a service: their ids carry its number, and their conversations are in the
+    /// database.
+    pub fn of_replica(replica: ReplicaNumber, database: Option<Database>) -> Self {
+        let stop = CancellationToken::new();
+        let shared = database.map(|database| {
+            SharedConversations::new(database, LeaseTimes::default(), stop.clone())
+        });
         Self {
             known: Mutex::default(),
             quota: PerKeyQuota::of(RUNNING_MAX),
             tasks: TaskTracker::new(),
-            stop: CancellationToken::new(),
+            stop,
             replica,
+            shared,
+        }
+    }
+
+    /// The conversations that runs continue.
+    pub fn conversations(&self, config: &Config) -> Arc<dyn ConversationStore> {
+        match &self.shared {
+            Some(shared) => Arc::new(shared.clone()),
+            None => Arc::new(SessionStore::of(config)),
         }
     }
 
@@ -168,9 +191,10 @@ impl Runs {
         }
         let config = runtime.config();
         let model = model::open(&config.agent).map_err(StartRunError::Model)?;
-        let store = SessionStore::of(&config);
+        let store = self.conversations(&config);
+        store.check().await?;
         if let Some(id) = &params.session {
-            store.require(id, |owner| params.owns(id, owner))?;
+            store.require(id, params.owner_check()).await?;
         }
         // The permit comes before slow steps: a run that waits for a resource counts too.
         let permit =
@@ -190,7 +214,7 @@ impl Runs {
         settings.max_steps = params.max_steps.unwrap_or(u32::MAX).min(settings.max_steps);
         let agent = Agent::new(runtime.clone(), model, settings);
         let conversation = match &params.session {
-            Some(id) => store.resume_where(id, |owner| params.owns(id, owner))?,
+            Some(id) => store.resume(id, params.owner_check()).await?,
             None => store.begin(agent.model().name(), &params.owner),
         };
         let run =
@@ -213,18 +237,18 @@ impl Runs {
         known.values().cloned().collect()
     }
 
-    /// Forgets the ended runs of a conversation that was deleted.
-    pub fn forget_session(&self, session: &str) {
-        self.lock().retain(|_, run| run.is_running() || run.session() != session);
+    /// Forgets the ended runs of a conversation that was deleted, if the caller may see them.
+    pub fn forget_session(&self, session: &str, is_visible: impl Fn(&Run) -> bool) {
+        let stays = |run: &Run| run.is_running() || run.session() != session || !is_visible(run);
+        self.lock().retain(|_, run| stays(run));
     }
 
     /// Deletes expired conversations, now and every [`EXPIRE_EVERY`], until `stop`.
-    pub async fn expire_conversations(runtime: Runtime, stop: CancellationToken) {
+    pub async fn expire_conversations(&self, runtime: Runtime, stop: CancellationToken) {
         loop {
             let config = runtime.config();
-            let (store, days) = (SessionStore::of(&config), config.agent.retain_days.value);
-            let expiring = move || store.delete_expired(days, SystemTime::now());
-            match tokio::task::spawn_blocking(expiring).await {
+            let store = self.conversations(&config);
+            match store.delete_expired(config.agent.retain_days.value).await {
                 Ok(0) => {}
                 Ok(count) => tracing::info!("deleted {count} expired conversations"),
                 Err(error) => tracing::warn!(%error, "could not delete expired conversations"),
@@ -241,6 +265,9 @@ impl Runs {
         if timeout(grace, self.tasks.wait()).await.is_err() {
             self.stop.cancel();
             self.tasks.wait().await;
+        }
+        if let Some(shared) = &self.shared {
+            shared.end().await;
         }
     }
 
@@ -293,7 +320,8 @@ async fn go(
     let turn =
         AssertUnwindSafe(turn_loop).catch_unwind().await.unwrap_or_else(|_| Err(crashed(&run)));
     // A follower that receives the end may resume the conversation or start another run.
-    drop((conversation, permit));
+    conversation.close().await;
+    drop(permit);
     run.finish(turn);
 }
 

@@ -69,6 +69,8 @@ mod run_tools;
 mod runs;
 mod schemathesis;
 mod served;
+mod shared_approvals;
+mod shared_conversations;
 mod shared_failover;
 mod shared_keys;
 mod shared_log;

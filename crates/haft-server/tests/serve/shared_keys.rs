@@ -26,7 +26,7 @@ async fn with_key(served: &Served, key: &str) -> Answer {
     answer(served.request_as(key, Method::GET, TOOLS)).await
 }
 
-fn signal(served: &Served, name: &str) {
+pub(crate) fn signal(served: &Served, name: &str) {
     let pid = served.pid.to_string();
     let status = std::process::Command::new("kill").args([name, &pid]).status().unwrap();
     assert!(status.success());

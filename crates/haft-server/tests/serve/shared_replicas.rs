@@ -89,9 +89,9 @@ async fn a_registry_is_imported_and_exported() {
     assert_eq!(missing.code, 2, "{}", missing.stderr);
     assert!(missing.stderr.contains("haft shared migrate"), "{}", missing.stderr);
     let migrated = shared(&workspace, &["migrate"]);
-    assert_eq!(migrated.stdout, "migrated the tables from version 0 to 1\n");
+    assert_eq!(migrated.stdout, "migrated the tables from version 0 to 2\n");
     let again = shared(&workspace, &["migrate"]);
-    assert_eq!(again.stdout, "the tables are at version 1 already\n");
+    assert_eq!(again.stdout, "the tables are at version 2 already\n");
     let imported = shared(&workspace, &["import"]);
     assert_eq!(imported.code, 0, "{}", imported.stderr);
     let exported = shared(&workspace, &["export", "--dir", "saved"]);

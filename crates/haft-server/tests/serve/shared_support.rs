@@ -61,3 +61,32 @@ pub(crate) async fn readiness(served: &Served, part: &str) -> (u16, Value, Optio
     let why = reason.and_then(|reason| reason["why"].as_str()).map(ToOwned::to_owned);
     (answer.status, document["status"].clone(), why)
 }
+
+/// Starts replicas with the same admin key and more lines in their configuration. Tools `greet` and `other` are
+/// registered.
+pub(crate) async fn replicas<const N: usize>(url: &str, more: &str) -> [Served; N] {
+    let workspaces = [(); N].map(|()| {
+        let workspace = workspace(url);
+        workspace.write("haft.yaml", config(url, more));
+        workspace
+    });
+    let key = create_key(&workspaces[0], "admin", Scope::Admin);
+    let replicas = workspaces.map(|workspace| {
+        let program = haft(&workspace, &SERVE).env("HAFT__API__DRAIN_DELAY", "0s");
+        Served::run(workspace, Some(key.clone()), program)
+    });
+    for name in ["greet", "other"] {
+        let made = replicas[0].post("/api/v1/tools", &tool(name, &format!("{name}.py"))).await;
+        assert_eq!(made.status, 201, "{}", made.text);
+    }
+    for replica in &replicas {
+        until("both tools and all replicas", async || {
+            let list = replica.get("/api/v1/replicas").await.json();
+            let tools = replica.get("/api/v1/tools").await.text;
+            let knows_all = list["replicas"].as_array().is_some_and(|list| list.len() == N);
+            (knows_all && tools.contains("\"greet\"") && tools.contains("\"other\"")).then_some(())
+        })
+        .await;
+    }
+    replicas
+}

@@ -1,13 +1,11 @@
 //! Approval by a person for one call, or for all later calls of its kind.
 
-use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
 
-use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::{
-    CloseReason, HumanAnswer, HumanInbox, HumanInputError, HumanQuestion, ItemKind, OpenItem,
-};
+use super::standing::{ApprovalStore, StandingApproval};
+use super::{CloseReason, HumanAnswer, HumanInbox, HumanInputError, HumanQuestion, ItemKind};
 use crate::context::CallContext;
 use crate::error::{CallError, ToolFailure};
 use crate::json::Arguments;
@@ -15,35 +13,9 @@ use crate::policy::PolicyDecision;
 use crate::registry::RegisteredTool;
 use haft_text::printable;
 
-/// Maximum number of standing approvals; the oldest is evicted first.
-const STANDING_MAX: usize = 1000;
-
 const ALLOW: &str = "allow";
 const ALWAYS: &str = "always";
 const DENY: &str = "deny";
-
-/// Standing approvals, for the lifetime of the process.
-#[derive(Default)]
-pub(super) struct StandingApprovals(Mutex<Grants>);
-
-#[derive(Default)]
-struct Grants {
-    agreed: HashSet<GrantKey>,
-    oldest_first: VecDeque<GrantKey>,
-}
-
-/// The caller and the tool that a standing approval covers.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct GrantKey {
-    owner: Option<String>,
-    session: Option<String>,
-    server: Option<String>,
-    tool: String,
-    /// The rule that asked. An approval of the tool does not cover what a rule asks about.
-    rule: Option<String>,
-    /// The hash of the tool's definition: an approval ends when the definition changes.
-    definition: String,
-}
 
 impl HumanInbox {
     /// Waits until a person approves a call of a tool with `approval: ask`, or one that a rule asks about (`cause`). `hint` names the way to
@@ -56,7 +28,7 @@ impl HumanInbox {
         cause: Option<Box<PolicyDecision>>,
         hint: &'static str,
     ) -> Result<(), CallError> {
-        let agreed = GrantKey {
+        let agreed = StandingApproval {
             owner: context.owner.clone().or_else(|| context.caller.clone()),
             session: context.session.clone(),
             server: tool.source.server().map(ToOwned::to_owned),
@@ -118,47 +90,39 @@ pub(super) fn is_standing(answer: &HumanAnswer) -> bool {
 }
 
 impl HumanInbox {
-    /// Stores a standing approval and applies it to waiting calls too.
-    pub(super) fn grant_standing(&self, agreed: &GrantKey) {
+    /// Shares standing approvals with other replicas: `store` keeps them, and `approvals` are those that it has now.
+    pub fn share_approvals(&self, store: Arc<dyn ApprovalStore>, approvals: Vec<StandingApproval>) {
+        self.0.standing.share(store);
+        self.replace_approvals(approvals);
+    }
+
+    /// Replaces the standing approvals with those of the store, the oldest first. Waiting calls that they cover continue.
+    pub fn replace_approvals(&self, approvals: Vec<StandingApproval>) {
+        self.0.standing.replace(approvals);
+        self.release(|waiting| self.0.standing.holds(waiting));
+    }
+
+    /// Makes a standing approval hold, for waiting calls too. Returns false if it cannot have an owner.
+    pub(super) fn grant_standing(&self, agreed: &StandingApproval) -> bool {
         if !agreed.has_owner() {
-            return;
+            return false;
         }
-        self.0.standing.keep(agreed.clone());
-        let is_same = |open: &OpenItem| open.agreed.as_ref() == Some(agreed);
-        let same: Vec<String> = {
+        self.0.standing.grant(agreed);
+        self.release(|waiting| waiting == agreed);
+        true
+    }
+
+    /// Allows the waiting calls that a standing approval covers.
+    fn release(&self, is_covered: impl Fn(&StandingApproval) -> bool) {
+        let covered: Vec<String> = {
             let open = self.lock();
-            open.values().filter(|it| is_same(it)).map(|it| it.item.id.clone()).collect()
+            let waiting = open.values().filter(|it| it.agreed.as_ref().is_some_and(&is_covered));
+            waiting.map(|it| it.item.id.clone()).collect()
         };
-        for id in same {
+        for id in covered {
             if let Some(open) = self.close(&id, CloseReason::Answered) {
                 open.resolve(HumanAnswer::Given(ALLOW.into()));
             }
-        }
-    }
-}
-
-impl GrantKey {
-    /// Returns true if the grant belongs to a known caller or session.
-    fn has_owner(&self) -> bool {
-        self.owner.is_some() || self.session.is_some()
-    }
-}
-
-impl StandingApprovals {
-    fn holds(&self, agreed: &GrantKey) -> bool {
-        self.0.lock().agreed.contains(agreed)
-    }
-
-    fn keep(&self, agreed: GrantKey) {
-        let mut grants = self.0.lock();
-        if !grants.agreed.insert(agreed.clone()) {
-            return;
-        }
-        grants.oldest_first.push_back(agreed);
-        if grants.oldest_first.len() > STANDING_MAX
-            && let Some(oldest) = grants.oldest_first.pop_front()
-        {
-            grants.agreed.remove(&oldest);
         }
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::approval::GrantKey;
+use super::standing::StandingApproval;
 use crate::caller_handle::CallOrigin;
 use crate::context::CallContext;
 
@@ -80,7 +80,7 @@ pub struct HumanQuestion {
     pub(super) session: Option<String>,
     pub(super) within: Option<Duration>,
     /// The grant that the answer `always` creates.
-    pub(super) agreed: Option<GrantKey>,
+    pub(super) agreed: Option<StandingApproval>,
 }
 
 impl HumanQuestion {

@@ -6,6 +6,7 @@
 mod approval;
 mod error;
 mod item;
+mod standing;
 mod webhook;
 
 use std::collections::BTreeMap;
@@ -24,11 +25,12 @@ use tokio_util::sync::CancellationToken;
 use crate::config::agent::InboxConfig;
 use crate::error::Violation;
 use crate::replica_number::ReplicaNumber;
-use approval::{GrantKey, StandingApprovals};
 pub use error::{AnswerError, HumanInputError};
 use haft_config::redact::Redactor;
 use haft_config::schema::Schema;
 pub use item::{CloseReason, HumanAnswer, HumanQuestion, InboxEvent, InboxItem, ItemKind};
+use standing::StandingApprovals;
+pub use standing::{ApprovalStore, STANDING_MAX, StandingApproval};
 use webhook::Webhook;
 
 /// Maximum number of open questions.
@@ -71,10 +73,19 @@ struct OpenItem {
     item: InboxItem,
     schema: Option<Arc<Schema>>,
     bytes: usize,
-    agreed: Option<GrantKey>,
+    agreed: Option<StandingApproval>,
     answer: oneshot::Sender<HumanAnswer>,
     /// Cancelled as soon as the answer is sent, for clients that are asked in parallel.
     closed: CancellationToken,
+}
+
+/// A question that was answered.
+#[derive(Debug, Clone)]
+pub struct AnsweredItem {
+    /// The question.
+    pub item: InboxItem,
+    /// The reason why the answer `always` counts for this call alone: it could not be shared with other replicas.
+    pub warning: Option<String>,
 }
 
 impl OpenItem {
@@ -187,7 +198,7 @@ impl HumanInbox {
         id: &str,
         answer: HumanAnswer,
         by: &str,
-    ) -> Result<InboxItem, AnswerError> {
+    ) -> Result<AnsweredItem, AnswerError> {
         if let HumanAnswer::Given(value) = &answer {
             self.check(id, value).await?;
         }
@@ -198,11 +209,18 @@ impl HumanInbox {
         let closed = self.close(id, how).ok_or(AnswerError::Unknown)?;
         let item = closed.item.clone();
         tracing::info!(id, by, how = ?how, "a question to a person was answered");
-        if let Some(agreed) = closed.agreed.as_ref().filter(|_| approval::is_standing(&answer)) {
-            self.grant_standing(agreed);
-        }
+        let standing = closed.agreed.clone().filter(|_| approval::is_standing(&answer));
+        let standing = standing.filter(|agreed| self.grant_standing(agreed));
+        // The call does not wait for the store.
         closed.resolve(answer);
-        Ok(item)
+        let warning = match standing {
+            Some(agreed) => self.0.standing.settle(&agreed).await.err(),
+            None => None,
+        };
+        if let Some(warning) = &warning {
+            tracing::warn!(id, "`always` counts for this call alone: {warning}");
+        }
+        Ok(AnsweredItem { item, warning })
     }
 
     /// Subscribes to events from now on.

@@ -36,7 +36,7 @@ pub async fn answered(
 ) -> (Envelope, InboxItem) {
     let answering = async {
         let item = open(runtime.inbox(), 1).await.remove(0);
-        runtime.inbox().answer(&item.id, answer, "ada").await.unwrap()
+        runtime.inbox().answer(&item.id, answer, "ada").await.unwrap().item
     };
     tokio::join!(runtime.call(call), answering)
 }

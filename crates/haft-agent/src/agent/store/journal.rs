@@ -10,8 +10,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::SessionStoreError;
+use super::conversation_store::{ConversationLog, LogError};
 use crate::model::{ChatMessage, ModelCall, ModelResult};
-use haft::Content;
+use haft::{BoxFuture, Content};
 
 /// One line of a conversation's file.
 #[derive(Debug, Serialize, Deserialize)]
@@ -40,7 +41,7 @@ pub(super) enum Line {
 }
 
 /// The file of an open conversation. While it is open, no other process can resume it.
-pub(in crate::agent) struct Journal {
+pub(super) struct Journal {
     path: PathBuf,
     /// The line before the first message.
     first: Option<Line>,
@@ -57,17 +58,6 @@ impl Journal {
     pub(super) fn resume(path: PathBuf) -> io::Result<Self> {
         let file = open(&path)?;
         Ok(Self { path, first: None, file: Some(file) })
-    }
-
-    pub(in crate::agent) async fn append(&mut self, message: &ChatMessage) -> io::Result<()> {
-        self.write(&Line::Message { at: Timestamp::now(), message: message.clone() }).await
-    }
-
-    pub(in crate::agent) async fn clear(&mut self) -> io::Result<()> {
-        if self.first.is_some() {
-            return Ok(());
-        }
-        self.write(&Line::Cleared { at: Timestamp::now() }).await
     }
 
     async fn write(&mut self, line: &Line) -> io::Result<()> {
@@ -90,6 +80,37 @@ impl Journal {
         self.first = None;
         Ok(())
     }
+}
+
+impl ConversationLog for Journal {
+    fn append<'a>(&'a mut self, message: &'a ChatMessage) -> BoxFuture<'a, Result<(), LogError>> {
+        let line = Line::Message { at: Timestamp::now(), message: message.clone() };
+        Box::pin(async move { self.write(&line).await.map_err(unkept) })
+    }
+
+    fn clear(&mut self) -> BoxFuture<'_, Result<(), LogError>> {
+        Box::pin(async {
+            if self.first.is_some() {
+                return Ok(());
+            }
+            self.write(&Line::Cleared { at: Timestamp::now() }).await.map_err(unkept)
+        })
+    }
+
+    /// The lock of the file holds as long as the process.
+    fn check(&self) -> Result<(), LogError> {
+        Ok(())
+    }
+
+    fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
+        drop(self);
+        Box::pin(std::future::ready(()))
+    }
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "the shape `map_err` wants")]
+fn unkept(error: io::Error) -> LogError {
+    LogError::Unkept(error.to_string())
 }
 
 /// Locks the file for deletion. A file that cannot be opened is not in use.
@@ -200,7 +221,7 @@ pub(super) fn unreadable(path: &Path, problem: &dyn std::fmt::Display) -> Sessio
 
 /// A call without an answer, because the program ended in the middle, and an answer without its call, because its line
 /// is damaged, would be refused by every model.
-pub(super) fn answered(messages: Vec<ChatMessage>) -> Vec<ChatMessage> {
+pub(in crate::agent) fn answered(messages: Vec<ChatMessage>) -> Vec<ChatMessage> {
     let mut whole: Vec<ChatMessage> = Vec::with_capacity(messages.len() + 1);
     let mut open: Vec<ModelCall> = Vec::new();
     for message in messages {

@@ -1,5 +1,6 @@
 //! Conversations on disk: one file each, one line for each message, only ever added to.
 
+mod conversation_store;
 mod journal;
 
 use std::fs;
@@ -10,8 +11,9 @@ use std::time::{Duration, SystemTime};
 use jiff::Timestamp;
 use serde::Serialize;
 
-pub(super) use journal::Journal;
-use journal::{Line, Written, answered, first, read, take, unreadable};
+pub use conversation_store::{ConversationLog, ConversationStore, LogError, OwnerCheck};
+pub(super) use journal::answered;
+use journal::{Journal, Line, Written, first, read, take, unreadable};
 
 use super::conversation::Conversation;
 use super::turn::text_of;
@@ -74,6 +76,14 @@ pub enum SessionStoreError {
         /// The problem of the file.
         problem: String,
     },
+    /// The store cannot be reached.
+    #[error("the conversations cannot be reached: {problem}")]
+    Unavailable {
+        /// The problem of the store.
+        problem: String,
+        /// The remedy.
+        remedy: String,
+    },
 }
 
 impl SessionStore {
@@ -102,7 +112,7 @@ impl SessionStore {
             owner: Some(owner.to_owned()),
         };
         let journal = Journal::begin(self.path(&id), first);
-        Conversation::of(id, Vec::new(), Some(journal))
+        Conversation::of(id, Vec::new(), Some(Box::new(journal)))
     }
 
     /// Resumes a conversation, by its id or a prefix of it. Damaged lines are skipped, with a
@@ -126,7 +136,7 @@ impl SessionStore {
         })?;
         // Read after locking: the previous holder may have added messages.
         let messages = answered(read(&path)?.messages(&path));
-        Ok(Conversation::of(id.to_owned(), messages, Some(journal)))
+        Ok(Conversation::of(id.to_owned(), messages, Some(Box::new(journal))))
     }
 
     /// Succeeds if a conversation of this id has an owner that `is_meant` accepts.
@@ -249,19 +259,24 @@ fn saved(path: &Path) -> Result<Saved, SessionStoreError> {
     let Line::Session { id, created, model, owner } = first else {
         return Err(unreadable(path, &"it does not begin as one"));
     };
-    let said = messages.iter().find_map(|(_, message)| match message {
-        ChatMessage::User { content } => Some(text_of(content)),
-        ChatMessage::Assistant { .. } | ChatMessage::Tools { .. } => None,
-    });
-    let said = said.unwrap_or_default();
-    let line = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let title = messages.iter().find_map(|(_, message)| title_of(message)).unwrap_or_default();
     Ok(Saved {
         id,
         created,
         updated: messages.last().map_or(created, |(at, _)| *at),
         model,
         owner,
-        title: line.chars().take(TITLE_CHARS).collect(),
+        title,
         messages: messages.len(),
     })
+}
+
+/// The beginning of a message of the user, in one line.
+pub fn title_of(message: &ChatMessage) -> Option<String> {
+    let said = match message {
+        ChatMessage::User { content } => text_of(content),
+        ChatMessage::Assistant { .. } | ChatMessage::Tools { .. } => return None,
+    };
+    let line = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    Some(line.chars().take(TITLE_CHARS).collect())
 }

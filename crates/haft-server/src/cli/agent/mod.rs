@@ -199,6 +199,7 @@ pub(super) fn unknown(error: &SessionStoreError) -> Failure {
         SessionStoreError::Unreadable { .. } => {
             "delete it with `haft sessions rm`, or begin a new one"
         }
+        SessionStoreError::Unavailable { remedy, .. } => remedy,
     };
     Failure::new(EXIT_RUNTIME, error.to_string(), remedy)
 }

@@ -34,7 +34,6 @@ use crate::api::{self, Service};
 use crate::gateway::Hub;
 use crate::keys::Keyring;
 use crate::progress::Progress;
-use crate::runs::Runs;
 use crate::serve::{GuardSettings, ListenError, Listener, ListenerSettings, TlsFiles};
 use crate::telemetry::Telemetry;
 use first_start::First;
@@ -116,6 +115,7 @@ async fn serve(
     let replica = database.as_ref().and_then(Database::replica_number).unwrap_or_default();
     let replica = ReplicaNumber::new(replica);
     let inbox = HumanInbox::of_replica(replica);
+    let approvals = shared::approvals(database.as_ref(), &inbox).await?;
     // From the start on: a server may ask while it is being connected.
     let _attending = inbox.attend();
     let hub = Hub::with_inbox(inbox.clone());
@@ -136,6 +136,7 @@ async fn serve(
     let stop = CancellationToken::new();
     let background = TaskTracker::new();
     background.spawn(shared::report(database.clone(), live.clone(), stop.clone()));
+    background.spawn(shared::follow_approvals(approvals, stop.clone()));
     let shipping = Shipping::start(&service);
     // Commands wait for their calls, which may take as long as the whole end.
     let commands = TaskTracker::new();
@@ -151,7 +152,7 @@ async fn serve(
     greeting::print(global, &service, listener.local_addr())?;
     background.spawn(Arc::clone(&keys).follow(stop.clone()));
     background.spawn(keys.note_use(stop.clone()));
-    background.spawn(Runs::expire_conversations(live.runtime().clone(), stop.clone()));
+    background.spawn(expire_conversations(Arc::clone(&service), stop.clone()));
     background.spawn(Arc::clone(&telemetry).record_series(live.runtime().clone(), stop.clone()));
     background.spawn(sampling::follow(live.runtime().clone(), hub, stop.clone()));
     let serving =
@@ -203,6 +204,11 @@ async fn serve(
             Ok(ExitCode::from(EXIT_INTERRUPTED))
         }
     }
+}
+
+/// Deletes expired conversations until `stop`.
+async fn expire_conversations(service: Arc<Service>, stop: CancellationToken) {
+    service.runs.expire_conversations(service.live.runtime().clone(), stop).await;
 }
 
 /// Serves until a signal ends it. A draining service still accepts requests for a while.

@@ -8,7 +8,7 @@ use haft::config::choices::StoreKind;
 use haft::config::{LoadOptions, RegistryTexts};
 use haft::live::{Documents, Live, RegistryStore, Stored};
 use haft::mcp_server::SigningKeys;
-use haft::{Config, Runtime};
+use haft::{Config, HumanInbox, Runtime};
 use haft_postgres::{Database, DatabaseError};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +22,7 @@ use crate::gateway::{Hub, Mount};
 use crate::keys::{self, KeyError, KeyFile, Keyring, SharedKeys};
 use crate::serve::Peers;
 use crate::shared::{self, SharedReplicas};
+use crate::shared_approvals::SharedApprovals;
 
 /// Time to ship the last entries of the log.
 const SHIPPED_MAX: Duration = Duration::from_secs(6);
@@ -152,6 +153,23 @@ async fn peers(database: &Database) -> anyhow::Result<(Peers, SigningKeys)> {
         Failure::new(EXIT_CONFIG, problem, "see that the certificates of the system can be read")
     })?;
     Ok((peers, keys))
+}
+
+/// Shares the standing approvals of the inbox, if there is a database.
+pub(super) async fn approvals(
+    database: Option<&Database>,
+    inbox: &HumanInbox,
+) -> anyhow::Result<Option<SharedApprovals>> {
+    let Some(database) = database else { return Ok(None) };
+    let opened = SharedApprovals::open(database.clone(), inbox.clone()).await;
+    Ok(Some(opened.map_err(|error| failure(&error))?))
+}
+
+/// Follows the standing approvals until `stop`.
+pub(super) async fn follow_approvals(approvals: Option<SharedApprovals>, stop: CancellationToken) {
+    if let Some(approvals) = approvals {
+        approvals.follow(stop).await;
+    }
 }
 
 /// Reports the state of a replica until `stop`.
