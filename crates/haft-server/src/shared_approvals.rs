@@ -15,7 +15,7 @@ use tokio_util::task::TaskTracker;
 
 /// The longest interval between looks at the counter of changes.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Interval of reading all approvals although their counter is the same: a failover may repeat a number.
+/// Interval of reading all approvals although nothing has changed: a notification and a poll may both be lost.
 const READ_EVERY: Duration = Duration::from_secs(10);
 
 /// The standing approvals of all replicas.
@@ -24,6 +24,8 @@ pub(crate) struct SharedApprovals {
     inbox: HumanInbox,
     /// The counter of changes of what the inbox holds.
     seq: i64,
+    /// The database server that they were read from. `None` until the first look.
+    server: Option<i64>,
     read: Instant,
 }
 
@@ -34,7 +36,7 @@ impl SharedApprovals {
         let (seq, approvals) = load(&database).await?;
         let store = Store { database: database.clone(), tasks: TaskTracker::new() };
         inbox.share_approvals(Arc::new(store), approvals);
-        Ok(Self { database, inbox, seq, read })
+        Ok(Self { database, inbox, seq, server: None, read })
     }
 
     /// Reads the approvals again whenever their counter changes, until `stop`. Without the database those of before
@@ -63,14 +65,16 @@ impl SharedApprovals {
     }
 
     async fn refresh(&mut self) -> Result<(), DatabaseError> {
-        let is_same = self.seq == self.database.topics().borrow().seq(Topic::Approvals);
+        let topics = *self.database.topics().borrow();
+        let is_same =
+            self.seq == topics.seq(Topic::Approvals) && self.server == Some(topics.server());
         if is_same && self.read.elapsed() < READ_EVERY {
             return Ok(());
         }
         let read = Instant::now();
         let (seq, approvals) = load(&self.database).await?;
         self.inbox.replace_approvals(approvals);
-        (self.seq, self.read) = (seq, read);
+        (self.seq, self.server, self.read) = (seq, Some(topics.server()), read);
         Ok(())
     }
 }
