@@ -42,7 +42,8 @@ pub(super) struct Evidence {
     pub(super) accepted: f32,
     /// True if the request has an id of the kind that the best tool accepts.
     pub(super) has_id: bool,
-    pub(super) is_question: bool,
+    /// True if the best tool shows examples, which are nearer to requests than descriptions.
+    pub(super) has_examples: bool,
     /// The length of the request, up to 1.
     pub(super) length: f32,
 }
@@ -59,7 +60,7 @@ impl Evidence {
             no_tool: nearness(request),
             accepted: given.taken_by(entry).clamp(-KINDS_MAX, KINDS_MAX),
             has_id: given.has_id_for(entry),
-            is_question: request.trim_end().ends_with('?'),
+            has_examples: entry.has_examples(),
             length: rank::content(&scores.words).clamp(WORDS_MIN, WORDS_MAX) as f32
                 / WORDS_MAX as f32,
         }
@@ -79,21 +80,20 @@ impl Calibration {
         }
     }
 
-    /// Above zero, a tool fits. A logistic regression; `docs/tool-choice.md` describes its data
+    /// Above zero, a tool fits. A logistic regression; `docs/research/tool-choice.md` describes its data
     /// sets.
     pub(super) fn confidence(&self, evidence: &Evidence) -> f32 {
-        let Evidence { semantic, lexical, no_tool, accepted, has_id, is_question, length } =
+        let Evidence { semantic, lexical, no_tool, accepted, has_id, has_examples, length } =
             *evidence;
         let one = |is: bool| f32::from(u8::from(is));
-        6.9 * semantic + 6.4 * lexical - 8.4 * no_tool
-            + 6.1 * self.small_talk
-            + 3.2 * accepted.max(0.0)
-            + 1.2 * accepted.min(0.0)
-            + 3.9 * one(has_id)
-            + 0.4 * one(is_question)
-            + 1.1 * length
-            - 0.1 * self.tools
-            - 2.3
+        5.8 * semantic + 2.2 * lexical - 4.7 * no_tool
+            + 0.3 * self.small_talk
+            + 2.0 * accepted.max(0.0)
+            + 0.9 * one(has_id)
+            + 1.0 * one(has_examples)
+            + 1.3 * length
+            + 0.1 * self.tools
+            - 2.0
     }
 }
 

@@ -142,6 +142,10 @@ impl Entry {
         both(self.direction.cosine(direction), examples, weights)
     }
 
+    pub(super) fn has_examples(&self) -> bool {
+        !self.examples.is_empty()
+    }
+
     /// The highest similarity of a direction to the tool's description or examples.
     pub(super) fn nearest(&self, direction: &Vector) -> f32 {
         let examples = self.examples.iter().map(|example| example.cosine(direction));
