@@ -10,11 +10,13 @@ mod forward;
 mod info;
 mod instructions;
 mod load_stats;
+mod masked;
 mod local;
 mod local_setup;
 mod lock_gate;
 mod lock_status;
 mod reconnect;
+mod redactors;
 mod remote;
 mod server_pool;
 mod servers;
@@ -61,7 +63,8 @@ pub use lock_status::{ApproveError, DefinitionChoice, LockStatus};
 pub use reconnect::ReconnectError;
 pub use remote::{PromptInfo, ResourceInfo};
 pub use servers::{ServerIdentity, ServerInfo, StateChange};
-pub(crate) use snapshot::Snapshot;
+pub(crate) use redactors::Redactors;
+use snapshot::Snapshot;
 pub use start::{ConnectFailed, StartError};
 
 /// Time limit for calls to end after the shutdown cancelled them.
@@ -293,6 +296,7 @@ pub(crate) struct Parts {
     watch: Option<ServerWatch>,
     /// The program that puts others into a sandbox, if the embedding program names one.
     sandbox_launcher: Option<PathBuf>,
+    redactors: Redactors,
 }
 
 impl Parts {

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use haft::ToolDefinition;
+use haft::config::model::CompiledSchemas;
 use haft::config::{Config, ConfigError, LoadOptions};
 use haft::registry::{
     Discovered, KnownTools, Level, LocalDiscovery, Record, RegisteredTool, Registration,
@@ -61,7 +62,7 @@ pub fn definition(name: &str) -> ToolDefinition {
 
 /// A Rust function: a local tool without its own settings.
 pub fn function(name: &str) -> LocalDiscovery {
-    LocalDiscovery { definition: definition(name).into(), settings: None }
+    LocalDiscovery { definition: definition(name).into(), settings: None, schemas: CompiledSchemas::default() }
 }
 
 /// The discovered functions, then servers with the names of their tools.

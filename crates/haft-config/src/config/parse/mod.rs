@@ -10,6 +10,7 @@ use std::cell::Cell;
 use haft_bounds::json::Budget;
 
 use super::node::{Mark, Node};
+pub(super) use strict::{Span, ToolList};
 use crate::remedy::Remedy;
 
 /// Largest configuration file that is read.
