@@ -37,9 +37,7 @@ impl RegistryDocument {
     /// must not count as one without a name.
     pub(super) fn name_in(self, entry: &RawValue) -> Result<Option<String>, serde_json::Error> {
         match self {
-            Self::Tools => {
-                Ok(Some(Head::of(entry)?.name))
-            }
+            Self::Tools => Ok(Some(Head::of(entry)?.name)),
             Self::Servers => Ok(None),
         }
     }
@@ -123,10 +121,13 @@ impl Entries {
             RegistryDocument::Servers => {
                 let (servers, is_nested) = match serde_json::from_str(&text)? {
                     ServersRoot { mcp_servers: Some(InOrder(servers)), .. } => (servers, false),
-                    ServersRoot { tools: Some(Nested { mcp_servers }), .. } => (mcp_servers.0, true),
+                    ServersRoot { tools: Some(Nested { mcp_servers }), .. } => {
+                        (mcp_servers.0, true)
+                    }
                     ServersRoot { .. } => (Vec::new(), false),
                 };
-                let entry = |(name, raw)| Entry { name, is_setting: false, range: range(raw, &text) };
+                let entry =
+                    |(name, raw)| Entry { name, is_setting: false, range: range(raw, &text) };
                 (servers.into_iter().map(entry).collect(), is_nested)
             }
         };
@@ -429,7 +430,7 @@ mod tests {
         let mut entries = read(RegistryDocument::Tools, text);
         entries.put("a", &raw(r#"{"type":"local","name":"a","x":2}"#)).unwrap();
         assert_eq!(entries.names().count(), 2);
-        assert!(entries.get("a").unwrap().get().contains("\"x\":2"));
+        assert!(entries.get("a").unwrap().get().contains("\"x\": 2"));
         let removed = [(); 3].map(|()| entries.remove("a").unwrap());
         assert_eq!(removed, [true, true, false]);
     }

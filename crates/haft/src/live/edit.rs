@@ -194,8 +194,7 @@ impl Edit {
         let entries = match self.document {
             RegistryDocument::Tools => parsed.of(text, nodes_max).map_err(broken)?,
             RegistryDocument::Servers => {
-                of_servers =
-                    Entries::parse(self.document, text, nodes_max).map_err(broken)?;
+                of_servers = Entries::parse(self.document, text, nodes_max).map_err(broken)?;
                 &mut of_servers
             }
         };

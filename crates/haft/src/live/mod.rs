@@ -29,7 +29,8 @@ use tokio_util::task::TaskTracker;
 use crate::config::choices::StoreKind;
 use crate::config::model::Origin;
 use crate::config::{
-    Config, ConfigError, ConfigFile, EntryCache, LoadOptions, Place, Problem, RegistryTexts, Severity,
+    Config, ConfigError, ConfigFile, EntryCache, LoadOptions, Place, Problem, RegistryTexts,
+    Severity,
 };
 use crate::runtime::{Runtime, StartError};
 use document::{Entries, ParsedTools};
@@ -198,9 +199,8 @@ impl Live {
             RegistryDocument::Servers => servers,
         };
         let nodes_max = self.shared.runtime.config().limits.nodes_max();
-        let tagged = |entries: &Entries| {
-            entries.get(name).map(|entry| (entry.to_owned(), entry_tag(entry)))
-        };
+        let tagged =
+            |entries: &Entries| entries.get(name).map(|entry| (entry.to_owned(), entry_tag(entry)));
         let find = || match document {
             RegistryDocument::Tools => {
                 self.shared.parsed_tools.lock().of(&text, nodes_max).map(|entries| tagged(entries))

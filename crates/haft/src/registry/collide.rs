@@ -113,7 +113,8 @@ impl Names {
     ) {
         let is_of_one_source = self.tools[at].source == new.source;
         let wanted = with_prefix(&new).filter(|_| !is_of_one_source);
-        Arc::make_mut(&mut new).name = self.free(wanted.unwrap_or_else(|| distinct(&new.definition.name)));
+        Arc::make_mut(&mut new).name =
+            self.free(wanted.unwrap_or_else(|| distinct(&new.definition.name)));
         log.push(warning(format!(
             "{both}: the latter is offered as '{}' (on_name_collision: prefix); {}",
             new.name,

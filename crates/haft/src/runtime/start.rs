@@ -270,7 +270,8 @@ fn open_log(
     match log {
         Some((log, known)) if *log.options() == options && known == secrets => Ok(log.clone()),
         _ => {
-            let log = ExecutionLog::open(options, parts.redactors.log(config), parts.clock.clone())?;
+            let log =
+                ExecutionLog::open(options, parts.redactors.log(config), parts.clock.clone())?;
             Ok(log.charged_to(parts.memory.clone()))
         }
     }
@@ -300,7 +301,8 @@ fn discover(
         let definition = masked.mask(&tool.definition, &redactor, before);
         // Masking may have changed a schema.
         let is_as_compiled = Arc::ptr_eq(&definition, &tool.definition);
-        let schemas = if is_as_compiled { tool.schemas.clone() } else { CompiledSchemas::default() };
+        let schemas =
+            if is_as_compiled { tool.schemas.clone() } else { CompiledSchemas::default() };
         LocalDiscovery { definition, settings: Some(Arc::clone(&tool.settings)), schemas }
     });
     Discovered {
@@ -353,12 +355,13 @@ fn backends(
         let instances = registered.effective.max_instances.value;
         let unchanged = old.filter(|old| {
             let same_program = before.get(name.as_str()).is_some_and(|before| {
-                Arc::ptr_eq(before, local) || before.program == local.program
-                    && before.tools_dir == local.tools_dir
-                    && before.background.value == local.background.value
-                    && before.sandbox.value == local.sandbox.value
-                    && before.env == local.env
-                    && before.prepared == local.prepared
+                Arc::ptr_eq(before, local)
+                    || before.program == local.program
+                        && before.tools_dir == local.tools_dir
+                        && before.background.value == local.background.value
+                        && before.sandbox.value == local.sandbox.value
+                        && before.env == local.env
+                        && before.prepared == local.prepared
             });
             same_program && old.config().defaults.python.value.expose() == python
         });
@@ -397,7 +400,9 @@ fn offer(
                 }
             };
             let before = old.and_then(|old| old.toolbox.resolve(&registered.name));
-            if let Some(before) = before.filter(|before| before.is_same(&registered, &backend, kind)) {
+            if let Some(before) =
+                before.filter(|before| before.is_same(&registered, &backend, kind))
+            {
                 return Some(Arc::clone(before));
             }
             let gate =

@@ -18,14 +18,28 @@ const KINDS: usize = 10;
 
 #[derive(Debug, Clone)]
 enum Step {
-    Put { name: usize, kind: usize },
-    Remove { name: usize },
+    Put {
+        name: usize,
+        kind: usize,
+    },
+    Remove {
+        name: usize,
+    },
     /// Several edits that wait together.
-    Together { first: usize, kind: usize },
+    Together {
+        first: usize,
+        kind: usize,
+    },
     /// The file is written by hand: rotated, with another entry, in another layout.
-    ByHand { turns: usize, kind: usize, layout: usize },
+    ByHand {
+        turns: usize,
+        kind: usize,
+        layout: usize,
+    },
     /// Another `haft.yaml`.
-    Defaults { variant: usize },
+    Defaults {
+        variant: usize,
+    },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -93,7 +107,7 @@ fn defaults(variant: usize) -> &'static str {
 }
 
 fn haft_yaml(variant: usize) -> String {
-    let policy = "policy: {allowed_variables: [FINE], allowed_env: [\"*\"]}";
+    let policy = "policy: {allowed_variables: [FINE], allowed_env: [A, API_TOKEN]}";
     format!("registry: {{dir: tools}}\n{policy}\n{}\n", defaults(variant))
 }
 
@@ -159,7 +173,8 @@ async fn make(live: &Live, place: &Place, step: &Step) {
 /// The state in use is that of a start from the files: the configuration with places and warnings, and the tools with
 /// schemas, settings and limits.
 async fn assert_as_from_the_files(live: &Live, place: &Place, steps: &[Step]) {
-    let config = Config::load(&options(place)).unwrap_or_else(|error| panic!("{error}\n{steps:#?}"));
+    let config =
+        Config::load(&options(place)).unwrap_or_else(|error| panic!("{error}\n{steps:#?}"));
     let fresh = Runtime::builder(config).dry_run().start().await.unwrap();
     let config = |runtime: &Runtime| format!("{:#?}", runtime.config());
     assert_same(&config(&fresh), &config(live.runtime()), steps);
@@ -220,8 +235,12 @@ async fn other_tools_are_not_compiled_again() {
     changed["description"] = "Says it twice,\nor thrice.".into();
     made(&live, edit(RegistryDocument::Tools, "b", Action::Put(raw(&changed)))).await;
     let after = live.runtime().config();
-    let is_same: Vec<bool> =
-        before.local.iter().zip(&after.local).map(|(old, new)| std::sync::Arc::ptr_eq(old, new)).collect();
+    let is_same: Vec<bool> = before
+        .local
+        .iter()
+        .zip(&after.local)
+        .map(|(old, new)| std::sync::Arc::ptr_eq(old, new))
+        .collect();
     assert_eq!(is_same, [true, false, true]);
     made(&live, remove("a")).await;
     // `c` moved, so its places did, and nothing else of it was made again.

@@ -4,11 +4,11 @@ use serde_json::{Map, Value, json};
 
 use super::{Layer, LocalItem};
 use crate::config::At;
-use crate::config::entry_cache::Item;
-use crate::config::place::Place;
 use crate::config::call_limits::{Burst, Quota, Rate};
 use crate::config::choices::{Approval, Background, LocalRuntime, OnLimit};
+use crate::config::entry_cache::Item;
 use crate::config::node::{Node, NodeValue, Text};
+use crate::config::place::Place;
 use crate::config::quantity::{Count, EnvValue, Span};
 use crate::config::raw::RawTool;
 use crate::config::raw_metadata::{RawAnnotations, RawIcon};

@@ -10,8 +10,8 @@ use std::cell::Cell;
 use haft_bounds::json::Budget;
 
 use super::node::{Mark, Node};
-pub(super) use strict::{Span, ToolList};
 use crate::remedy::Remedy;
+pub(super) use strict::{Span, ToolList};
 
 /// Largest configuration file that is read.
 pub const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
