@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use super::entry_shift::Shift;
 use super::model::{Config, LocalTool};
 use super::node::{Entry as Field, Mark, Node, NodeValue};
-use super::parse::{Span, ToolList};
+use super::parse::{NextEntry, Span, ToolList};
 use super::place::Place;
 
 /// Values and keys of `tools.json` beside its entries: the object, the key `tools` and the list.
@@ -110,7 +110,9 @@ impl Entries {
         }
         let Self { file, list, .. } = &mut self;
         let is_here = |place: &&Place| place.file == *file;
-        list.iter_mut().for_each(|entry| entry.tool = None);
+        for entry in &mut *list {
+            entry.tool = None;
+        }
         for tool in config.local.iter().filter(|tool| is_here(&&tool.place)) {
             list.get_mut(position(&tool.place.path)?)?.tool = Some(Arc::clone(tool));
         }
@@ -152,7 +154,7 @@ impl<'t> Splitter<'t> {
     /// Reads the file. Returns it without its entries.
     fn read(&mut self) -> Option<Node> {
         let mut list = ToolList::open(self.text)?;
-        while let Some(mark) = list.next_entry()? {
+        while let NextEntry::At(mark) = list.next_entry()? {
             self.entry(&mut list, mark)?;
         }
         let (root, key, tools) = list.close()?;

@@ -71,12 +71,11 @@ pub(super) fn layer(
         runs_in_folder: source.dialect == Dialect::Native,
         variables: Vec::new(),
     };
-    match items {
-        Some(items) => read_split(&source.root, items, &mut layer, &mut reader),
-        None => {
-            let context = FileContext { cwd: &cwd, variables: &variables };
-            read(&source.root, &mut layer, &mut reader, &context);
-        }
+    if let Some(items) = items {
+        read_split(&source.root, items, &mut layer, &mut reader);
+    } else {
+        let context = FileContext { cwd: &cwd, variables: &variables };
+        read(&source.root, &mut layer, &mut reader, &context);
     }
     layer.variables = variables.used.take();
     layer

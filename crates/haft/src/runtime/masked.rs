@@ -31,12 +31,11 @@ impl MaskedDefinitions {
         let key = Arc::as_ptr(definition).addr();
         let known = before.filter(|before| before.secrets == self.secrets);
         let known = known.and_then(|before| before.by_definition.get(&key));
-        let masked = match known {
-            Some((_, masked)) => Arc::clone(masked),
-            None => {
-                let masked = definition.masked(redactor);
-                if masked == **definition { Arc::clone(definition) } else { Arc::new(masked) }
-            }
+        let masked = if let Some((_, masked)) = known {
+            Arc::clone(masked)
+        } else {
+            let masked = definition.masked(redactor);
+            if masked == **definition { Arc::clone(definition) } else { Arc::new(masked) }
         };
         self.by_definition.insert(key, (Arc::clone(definition), Arc::clone(&masked)));
         masked

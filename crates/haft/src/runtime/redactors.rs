@@ -15,12 +15,12 @@ pub(crate) struct Redactors {
 impl Redactors {
     /// The redactor of everything that is logged.
     pub(crate) fn log(&self, config: &Config) -> Redactor {
-        known(&self.log, config.secrets(), |secrets| Redactor::new(secrets))
+        known(&self.log, config.secrets(), Redactor::new)
     }
 
     /// The redactor of descriptions.
     pub(crate) fn descriptions(&self, config: &Config) -> Redactor {
-        known(&self.descriptions, config.described_secrets(), |secrets| Redactor::of_known(secrets))
+        known(&self.descriptions, config.described_secrets(), Redactor::of_known)
     }
 }
 

@@ -44,11 +44,11 @@ impl<'a> ToolList<'a> {
         is_list.then_some(Self { reader, root, key, list, is_at_start: true })
     }
 
-    /// Goes to the next entry and returns its position; `Some(None)` at the end of the list.
-    pub(in crate::config) fn next_entry(&mut self) -> Option<Option<Mark>> {
+    /// Goes to the next entry. None where the list is not strict JSON.
+    pub(in crate::config) fn next_entry(&mut self) -> Option<NextEntry> {
         self.reader.skip_space();
         if self.reader.take(b']') {
-            return Some(None);
+            return Some(NextEntry::End);
         }
         if !std::mem::take(&mut self.is_at_start) {
             if !self.reader.take(b',') {
@@ -56,7 +56,7 @@ impl<'a> ToolList<'a> {
             }
             self.reader.skip_space();
         }
-        Some(Some(self.reader.mark()))
+        Some(NextEntry::At(self.reader.mark()))
     }
 
     /// The offset of the next byte.
@@ -86,6 +86,14 @@ impl<'a> ToolList<'a> {
         let is_end = self.reader.at == self.reader.text.len();
         (is_closed && is_end).then_some((self.root, self.key, self.list))
     }
+}
+
+/// What follows in a list.
+pub(in crate::config) enum NextEntry {
+    /// An entry at this position.
+    At(Mark),
+    /// The end of the list.
+    End,
 }
 
 /// The lines of a text.
