@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use haft::config::LoadOptions;
+use haft::config::{EntryCache, LoadOptions};
 use haft::live::{Action, Live, RegistryDocument};
 use haft::{Code, Config, Runtime, ToolCall};
 use proptest::prelude::*;
@@ -49,7 +49,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..NAMES, 0..KINDS).prop_map(|(first, kind)| Step::Together { first, kind }),
         2 => (0..4_usize, 0..KINDS, 0..4_usize)
             .prop_map(|(turns, kind, layout)| Step::ByHand { turns, kind, layout }),
-        1 => (0..5_usize).prop_map(|variant| Step::Defaults { variant }),
+        3 => (0..5_usize).prop_map(|variant| Step::Defaults { variant }),
     ]
 }
 
@@ -66,8 +66,8 @@ fn entry(name: &str, kind: usize) -> Value {
         2 => json!({"description": null}),
         3 => json!({"config": {"script_path": "echo.py", "env": {"A": "${FINE}-and-more-9x7"}}}),
         4 => json!({
-            "title": "A title", "annotations": {"read_only": true}, "icons": [{"src": "https://a.example/i.png"}],
-            "max_instances": 3, "parallel_capable": true, "approval": "ask", "on_limit": "fail",
+            "title": "A title", "annotations": {"readOnlyHint": true}, "icons": [{"src": "https://a.example/i.png"}],
+            "max_instances": 3, "parallel_capable": true, "approval": "ask", "on_limit": "reject",
             "rate": "60/min", "burst": 2, "quota": "1000/day", "examples": ["é: say it\nagain"],
             "background": "allow",
         }),
@@ -102,7 +102,7 @@ fn defaults(variant: usize) -> &'static str {
         1 => "defaults: {tool_timeout: 9s, on_name_collision: first_wins}",
         2 => "defaults: {sandbox: {kind: none, memory: 512MB}}",
         3 => "tools: [{name: first, timeout: 4}, {name: gone}]",
-        _ => "defaults: {python: python3, on_limit: fail}\nlimits: {message_nodes_max: 60}",
+        _ => "defaults: {python: python3, on_limit: reject}\nlimits: {message_nodes_max: 1000}",
     }
 }
 
@@ -198,12 +198,12 @@ fn assert_same(expected: &str, found: &str, steps: &[Step]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 40, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 60, ..ProptestConfig::default() })]
 
     /// After any sequence of edits and changes by hand, the state in use is that of a start from the files.
     #[test]
     fn a_changed_toolbox_is_that_of_a_start_from_the_files(
-        steps in prop::collection::vec(step(), 1..10),
+        steps in prop::collection::vec(step(), 2..14),
     ) {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1).enable_all().build().unwrap();
@@ -220,6 +220,48 @@ proptest! {
             end(live).await;
         });
     }
+}
+
+/// The property is worth something only if its changes are made: each variant of `haft.yaml`, and each kind of entry, as a
+/// file or over the API.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_changes_of_the_property_are_made() {
+    let place = Place::new("");
+    let tools = (0..KINDS).filter(|kind| *kind != 8).map(|kind| entry(&format!("t{kind}"), kind));
+    let tools = json!({ "tools": tools.collect::<Vec<_>>() });
+    for variant in 0..5 {
+        fs::write(place.path("haft.yaml"), haft_yaml(variant)).unwrap();
+        fs::write(place.tools_file(), tools.to_string()).unwrap();
+        Config::load(&options(&place)).unwrap_or_else(|error| panic!("{variant}: {error}"));
+    }
+    fs::write(place.path("haft.yaml"), haft_yaml(0)).unwrap();
+    let config = Config::load(&options(&place)).unwrap();
+    let live = Live::follow(Runtime::start(config).await.unwrap(), options(&place));
+    for kind in 0..8 {
+        let name = name(kind);
+        made(&live, edit(RegistryDocument::Tools, &name, Action::Put(raw(&entry(&name, kind)))))
+            .await;
+    }
+    end(live).await;
+}
+
+/// The number of values and keys in the whole file is limited, whether its entries are known or not.
+#[test]
+fn known_entries_count_towards_the_limit_of_the_file() {
+    let place = Place::new("limits: {message_nodes_max: 1000}");
+    let cached = LoadOptions { entries: Some(EntryCache::default()), ..place.options() };
+    let mut results = Vec::new();
+    for values in 940..980 {
+        let mut growing = echo("growing");
+        growing["input_schema"]["enum"] = (0..values).collect();
+        let tools = json!({"tools": [echo("known"), growing]});
+        fs::write(place.tools_file(), format!("{tools:#}")).unwrap();
+        let result = |options| Config::load(options).map(|config| format!("{config:?}"));
+        let (whole, known) = (result(&place.options()), result(&cached));
+        assert_eq!(whole, known, "{values}");
+        results.push(whole.is_ok());
+    }
+    assert!(results[0] && !results[results.len() - 1], "{results:?}");
 }
 
 /// An edit of one entry leaves the other tools what they are: the same compiled entry, not an equal one.
