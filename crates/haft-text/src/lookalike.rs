@@ -2,6 +2,7 @@
 //! Standard 39).
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use unicode_security::skeleton;
 
@@ -38,6 +39,21 @@ pub fn odd_characters(name: &str) -> Option<String> {
 
 /// The visual skeleton of a name: lookalike names have the same one.
 pub fn look(name: &str) -> String {
+    if name.is_ascii() {
+        return name.bytes().map(|byte| ASCII_LOOKS[usize::from(byte)].as_str()).collect();
+    }
+    look_of_any(name)
+}
+
+/// The looks of the ASCII characters. They do not combine, so the look of an ASCII name is that of its characters.
+static ASCII_LOOKS: LazyLock<[String; 128]> = LazyLock::new(|| {
+    std::array::from_fn(|code| {
+        let code = u32::try_from(code).ok().and_then(char::from_u32);
+        code.map(|c| look_of_any(c.encode_utf8(&mut [0; 4]))).unwrap_or_default()
+    })
+});
+
+fn look_of_any(name: &str) -> String {
     let visible: String = name.chars().filter(|c| !is_invisible(*c)).collect();
     skeleton(&visible).collect()
 }
@@ -58,6 +74,15 @@ mod tests {
             assert_eq!(odd_characters(name), None, "{name}");
         }
         assert!(!is_blank("날씨") && !is_blank("-"));
+    }
+
+    /// The table of ASCII characters gives what the whole name gives.
+    #[test]
+    fn ascii_names_look_like_their_characters() {
+        let all: String = (0..128_u8).map(char::from).collect();
+        for name in [all.as_str(), "fi1e", "read_file", "rn\u{7f}m|I0"] {
+            assert_eq!(look(name), look_of_any(name));
+        }
     }
 
     #[test]

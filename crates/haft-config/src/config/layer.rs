@@ -5,7 +5,8 @@ use std::collections::HashMap;
 
 use super::Dialect;
 use super::choices::UnresolvedEnv;
-use super::dialect::{FileContext, Layer, gemini, read};
+use super::dialect::{FileContext, Layer, gemini, read, read_split};
+use super::entry_cache::Item;
 use super::expand::{Failure, References, Variables, expand, input_variable, literally};
 use super::load::{InputRequest, LoadOptions};
 use super::node::{Node, NodeValue};
@@ -44,7 +45,14 @@ pub(super) fn layer(
         used: RefCell::default(),
     };
     let mut reader = Reader::new(source.name.clone(), problems);
-    if source.dialect == Dialect::ToolsJson {
+    let mut items = source.split.take().map(|(_, items)| items);
+    if let Some(items) = &mut items {
+        let new = items.iter_mut().enumerate().filter_map(|(at, item)| match item {
+            Item::New(tool) => Some((at, tool)),
+            Item::Known(_) => None,
+        });
+        expand_tools(new, &variables, &mut reader);
+    } else if source.dialect == Dialect::ToolsJson {
         expand_tool_configs(&mut source.root, &variables, &mut reader);
     } else if source.dialect.expands_variables() {
         if gemini::is_gemini(&source.name, &source.root) {
@@ -63,7 +71,12 @@ pub(super) fn layer(
         runs_in_folder: source.dialect == Dialect::Native,
         variables: Vec::new(),
     };
-    read(&source.root, &mut layer, &mut reader, &FileContext { cwd: &cwd, variables: &variables });
+    if let Some(items) = items {
+        read_split(&source.root, items, &mut layer, &mut reader);
+    } else {
+        let context = FileContext { cwd: &cwd, variables: &variables };
+        read(&source.root, &mut layer, &mut reader, &context);
+    }
     layer.variables = variables.used.take();
     layer
 }
@@ -79,7 +92,15 @@ fn expand_tool_configs(root: &mut Node, variables: &Variables<'_>, reader: &mut 
     let NodeValue::List(tools) = &mut tools.value.value else {
         return;
     };
-    for (at, tool) in tools.iter_mut().enumerate() {
+    expand_tools(tools.iter_mut().enumerate(), variables, reader);
+}
+
+fn expand_tools<'n>(
+    tools: impl Iterator<Item = (usize, &'n mut Node)>,
+    variables: &Variables<'_>,
+    reader: &mut Reader<'_>,
+) {
+    for (at, tool) in tools {
         let NodeValue::Map(fields) = &mut tool.value else {
             continue;
         };

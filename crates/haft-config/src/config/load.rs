@@ -18,7 +18,7 @@ use super::read::{Named, is_same_name};
 use super::registry_folder::registries;
 use super::secret::Secret;
 use super::source::{Source, nodes_max, open, source};
-use super::{At, ConfigError, Dialect};
+use super::{At, ConfigError, Dialect, EntryCache};
 use crate::remedy::Remedy;
 
 /// The files to load and the sources of their inputs.
@@ -48,6 +48,9 @@ pub struct LoadOptions<'a> {
     pub allows_missing_registry: bool,
     /// The only profile that is used: servers that it cannot show are left out.
     pub profile: Option<String>,
+    /// The entries of the registry's `tools.json` that earlier loads compiled. Loads with the same cache and otherwise
+    /// the same options compile changed entries alone.
+    pub entries: Option<EntryCache>,
     /// A last check of a configuration that is otherwise valid.
     pub accept: Option<Arc<Accept>>,
 }
@@ -143,11 +146,15 @@ fn finish(
     for registry in registries(&sources, &base, options, &mut problems) {
         open(&registry, options.format, options, &mut sources, &mut problems);
     }
+    let split = sources.iter().find_map(|it| it.split.as_ref().map(|(entries, _)| entries.clone()));
     let mut config = if options.broken == BrokenEntries::Refuse || problems.has_errors() {
         compiled(sources, options, unresolved, &base, Vec::new(), problems)?
     } else {
         without_broken(sources, options, unresolved, &base, &problems)?
     };
+    if let (Some(cache), Some(entries)) = (&options.entries, split) {
+        cache.learn(entries, &config);
+    }
     config.take_keys(&options.environment);
     // A folder of files is not a registry of several replicas.
     if config.shared.is_none() {

@@ -11,6 +11,8 @@ mod compile;
 mod declare;
 mod described;
 mod dialect;
+mod entry_cache;
+mod entry_shift;
 mod env_file;
 mod expand;
 #[doc(hidden)]
@@ -65,6 +67,7 @@ use serde_json::Value;
 
 pub use broken::{BrokenEntries, MisconfiguredServer};
 pub use dialect::Dialect;
+pub use entry_cache::EntryCache;
 pub use import::{Imported, check_text, import, import_text};
 pub use load::{Accept, Ask, InputRequest, LoadOptions, RegistryTexts};
 pub use lock_file::{LoadedLock, LockFile};

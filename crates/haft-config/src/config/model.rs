@@ -32,6 +32,7 @@ use super::service::{ApiConfig, PolicyConfig, TelemetryConfig};
 use super::shared::SharedConfig;
 use super::tool_overrides::ToolOverrides;
 use crate::definition::ToolDefinition;
+use crate::schema::Schema;
 
 /// The valid configuration from files, environment and defaults.
 #[derive(Debug, Clone)]
@@ -45,7 +46,7 @@ pub struct Config {
     /// Explicit settings of tools, in the order of the files.
     pub tools: Vec<ToolEntry>,
     /// Local tools, in the order of the files.
-    pub local: Vec<LocalTool>,
+    pub local: Vec<Arc<LocalTool>>,
     /// The registry's folder, if configured.
     pub registry_dir: Option<Setting<PathBuf>>,
     /// The place of the registry's documents.
@@ -524,10 +525,12 @@ pub struct ToolEntry {
 pub struct LocalTool {
     /// The definition for callers, `metadata` included.
     pub definition: Arc<ToolDefinition>,
+    /// The compiled schemas of the definition, as far as its entry has them.
+    pub schemas: CompiledSchemas,
     /// The metadata that its entry declares.
     pub metadata: ToolMetadata,
     /// The settings of its entry, which counts as the tool's configuration.
-    pub settings: ToolSettings,
+    pub settings: Arc<ToolSettings>,
     /// Its program.
     pub program: LocalProgram,
     /// The handling of processes that a call leaves running.
@@ -544,6 +547,23 @@ pub struct LocalTool {
     pub tools_dir: PathBuf,
     /// The place of its definition.
     pub place: Place,
+}
+
+/// Schemas that were compiled when the configuration was loaded.
+#[derive(Clone, Default)]
+pub struct CompiledSchemas {
+    /// Validates the arguments.
+    pub input: Option<Arc<Schema>>,
+    /// Validates the structured output.
+    pub output: Option<Arc<Schema>>,
+}
+
+impl fmt::Debug for CompiledSchemas {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { input, output } = self;
+        let (input, output) = (input.is_some(), output.is_some());
+        f.debug_struct("CompiledSchemas").field("input", &input).field("output", &output).finish()
+    }
 }
 
 /// The result of preparing a local tool for its registration.

@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::Dialect;
 use super::dialect::detect;
+use super::entry_cache::{Entries, Item, SplitFile};
 use super::load::{LoadOptions, RegistryTexts};
 use super::node::{Mark, Node, NodeValue};
 use super::parse::{NODES_MAX, Syntax, SyntaxError, check_strict_json, parse};
@@ -25,6 +26,8 @@ pub(super) struct Source {
     pub(super) folder: PathBuf,
     pub(super) dialect: Dialect,
     pub(super) root: Node,
+    /// The entries of a `tools.json` that was split; `root` has none of them then.
+    pub(super) split: Option<(Arc<Entries>, Vec<Item>)>,
 }
 
 /// Opens a file, or both files of a registry's folder, which must then be there.
@@ -133,6 +136,17 @@ pub(super) fn source(
     options: &LoadOptions<'_>,
     problems: &mut Problems,
 ) -> Option<Source> {
+    let is_tools = format == Some(Dialect::ToolsJson);
+    if let Some(cache) = options.entries.as_ref().filter(|_| is_tools)
+        && let Some(split) = cache.split(&name, &folder, text, nodes_max)
+    {
+        let SplitFile { root, entries, items } = split;
+        let path = options.cwd.join(&*name);
+        let digest = Sha256::digest(text).into();
+        let (dialect, split) = (Dialect::ToolsJson, Some((entries, items)));
+        let folder = project_folder(folder);
+        return Some(Source { name, path, digest, folder, dialect, root, split });
+    }
     let syntax = Syntax::of(&name);
     let root = match parse(text, syntax, nodes_max) {
         Ok(root) => root,
@@ -171,7 +185,8 @@ pub(super) fn source(
     };
     let path = options.cwd.join(&*name);
     let digest = Sha256::digest(text).into();
-    Some(Source { name, path, digest, folder: project_folder(folder), dialect, root })
+    let folder = project_folder(folder);
+    Some(Source { name, path, digest, folder, dialect, root, split: None })
 }
 
 fn syntax_problem(name: Arc<str>, error: SyntaxError, problems: &mut Problems) {

@@ -1,5 +1,6 @@
 //! The cost of serving, as ratios measured in one run. `cargo xtask bench serve`. The words `calls`, `keys`,
-//! `writes` and `reload` as arguments choose a part.
+//! `writes` and `reload` as arguments choose a part. `edits TOOLS ROUNDS` makes that many edits and nothing else, for a
+//! profiler: the difference of two runs is the cost of an edit.
 
 mod calls;
 mod host;
@@ -23,6 +24,9 @@ fn main() -> Result<(), Failure> {
     println!("{} cores; ratios count, not the figures themselves", cores());
     let chosen: Vec<String> = std::env::args().skip(1).filter(|it| !it.starts_with('-')).collect();
     let is_chosen = |part: &str| chosen.is_empty() || chosen.iter().any(|it| it == part);
+    if let Some(("edits", rest)) = chosen.split_first().map(|(word, rest)| (word.as_str(), rest)) {
+        return runtime.block_on(writes::edits(folder.path(), rest));
+    }
     if is_chosen("calls") {
         calls::measure(folder.path())?;
     }

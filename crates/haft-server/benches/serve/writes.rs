@@ -32,6 +32,29 @@ pub(crate) async fn measure(folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Makes edits of a registry one after the other, for a profiler.
+pub(crate) async fn edits(folder: &Path, sizes: &[String]) -> Result<(), Failure> {
+    let [tools, rounds] = sizes else { return Err("write `edits TOOLS ROUNDS`".into()) };
+    prepare(folder, tools.parse()?)?;
+    let (live, _telemetry) = toolbox(folder).await?;
+    for round in 0..rounds.parse()? {
+        live.edit(put(round)?).await?;
+    }
+    live.stop().await;
+    live.runtime().shutdown(Duration::from_secs(1)).await;
+    Ok(())
+}
+
+fn put(round: u32) -> Result<Edit, Failure> {
+    let entry = RawValue::from_string(tool("changing", round).to_string())?;
+    Ok(Edit {
+        document: RegistryDocument::Tools,
+        name: "changing".to_owned(),
+        action: Action::Put(entry),
+        condition: Condition::Always,
+    })
+}
+
 async fn one_size(tools: u32, folder: &Path, registry: &Path, live: &Live) -> Result<(), Failure> {
     let beside = folder.join("over-http");
     prepare(&beside, tools)?;
@@ -46,13 +69,7 @@ async fn one_size(tools: u32, folder: &Path, registry: &Path, live: &Live) -> Re
     for round in 0..ROUNDS {
         let text = fs::read_to_string(registry.join("tools.json"))?;
         bare.push(timed(|| write_bare(&bare_folder, &text))?);
-        let entry = RawValue::from_string(tool("changing", round).to_string())?;
-        let edit = Edit {
-            document: RegistryDocument::Tools,
-            name: "changing".to_owned(),
-            action: Action::Put(entry),
-            condition: Condition::Always,
-        };
+        let edit = put(round)?;
         let began = Instant::now();
         live.edit(edit).await?;
         edits.push(began.elapsed());

@@ -41,7 +41,7 @@ impl Toolbox {
         let InlineTool { tool, gate } = inline.clone();
         let registered = registry::inline_tool(tool.definition(), &self.config.defaults)?;
         gate.resize(registered.effective.max_instances.value);
-        Some(Arc::new(ActiveTool::new(registered, tool, gate, RecordSource::Builtin)))
+        Some(Arc::new(ActiveTool::new(Arc::new(registered), tool, gate, RecordSource::Builtin)))
     }
 }
 

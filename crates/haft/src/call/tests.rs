@@ -58,7 +58,7 @@ fn toolbox(log: &ExecutionLog, gate: &Arc<Gate>, tool: Option<&str>) -> Toolbox 
         });
         let registered = registry::inline_tool(tool.definition(), &config.defaults).unwrap();
         let gate = Arc::new(Gate::new(1));
-        ActiveTool::new(registered, Arc::new(tool), gate, RecordSource::Builtin)
+        Arc::new(ActiveTool::new(Arc::new(registered), Arc::new(tool), gate, RecordSource::Builtin))
     };
     let tools = tool.map(active).into_iter().collect();
     let policy = Policy::new(&config.defaults, Arc::clone(gate));

@@ -36,9 +36,8 @@ pub(crate) struct ToolboxParts {
 }
 
 impl Toolbox {
-    pub(crate) fn new(tools: Vec<ActiveTool>, parts: ToolboxParts) -> Self {
+    pub(crate) fn new(order: Vec<Arc<ActiveTool>>, parts: ToolboxParts) -> Self {
         let ToolboxParts { policy, log, config } = parts;
-        let order: Vec<Arc<ActiveTool>> = tools.into_iter().map(Arc::new).collect();
         let tools = order.iter().map(|tool| (tool.name().to_owned(), tool.clone())).collect();
         let output_bytes_max = config.defaults.output_bytes_max.value as usize;
         let nodes_max = config.limits.nodes_max();
@@ -54,15 +53,13 @@ impl Toolbox {
         }
     }
 
-    /// Gives each tool the rates and quotas of its configuration. Unchanged ones keep their counters.
-    pub(crate) fn limit_calls(tools: &mut [ActiveTool], config: &Config, limits: &LimitTable) {
-        for tool in tools {
-            let server = tool.registered.source.server();
-            let server = server.and_then(|name| config.servers.iter().find(|it| it.name == name));
-            let server = server.and_then(|it| limits.server(&it.name, it.limits.limits()));
-            let own = limits.tool(tool.name(), tool.registered.effective.limits.limits());
-            tool.call_limits = server.into_iter().chain(own).collect();
-        }
+    /// Gives a tool the rates and quotas of its configuration. Unchanged ones keep their counters.
+    pub(crate) fn limit_calls(tool: &mut ActiveTool, config: &Config, limits: &LimitTable) {
+        let server = tool.registered.source.server();
+        let server = server.and_then(|name| config.servers.iter().find(|it| it.name == name));
+        let server = server.and_then(|it| limits.server(&it.name, it.limits.limits()));
+        let own = limits.tool(tool.name(), tool.registered.effective.limits.limits());
+        tool.call_limits = server.into_iter().chain(own).collect();
     }
 
     /// The tools, in the order of registration.

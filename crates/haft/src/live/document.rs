@@ -2,6 +2,7 @@
 //! unmodified: key order, large numbers, unknown fields.
 
 use std::fmt;
+use std::ops::Range;
 
 use haft_bounds::json::Budget;
 use serde::de::{MapAccess, Visitor};
@@ -36,10 +37,7 @@ impl RegistryDocument {
     /// must not count as one without a name.
     pub(super) fn name_in(self, entry: &RawValue) -> Result<Option<String>, serde_json::Error> {
         match self {
-            Self::Tools => {
-                let Head { name, .. } = serde_json::from_str(entry.get())?;
-                Ok(Some(name))
-            }
+            Self::Tools => Ok(Some(Head::of(entry)?.name)),
             Self::Servers => Ok(None),
         }
     }
@@ -55,20 +53,39 @@ const TOOLS_INDENT: &str = "\n    ";
 /// A parsed document.
 pub(super) struct Entries {
     document: RegistryDocument,
-    /// True if the text has the layout of `tools.json`. Then only new entries are laid out.
+    text: String,
+    /// The limit that the text was checked against.
+    nodes_max: usize,
+    /// True if the text has the layout of `tools.json`. Then a change writes the bytes of one entry.
     is_laid_out: bool,
     /// Servers may lie one level deeper, in a section `tools`.
     is_nested: bool,
     list: Vec<Entry>,
 }
 
+/// The entries of the last `tools.json`, which is parsed again only if its text is another.
+#[derive(Default)]
+pub(super) struct ParsedTools(Option<Entries>);
+
+impl ParsedTools {
+    /// The entries of `tools.json`.
+    pub(super) fn of(&mut self, text: &str, nodes_max: usize) -> Result<&mut Entries, String> {
+        let document = RegistryDocument::Tools;
+        let known = self.0.take().filter(|known| known.is_of(document, text, nodes_max));
+        let entries = match known {
+            Some(known) => known,
+            None => Entries::parse(document, text, nodes_max)?,
+        };
+        Ok(self.0.insert(entries))
+    }
+}
+
 struct Entry {
     name: String,
     /// True for the settings of a server's tool, which may share its name with a local tool.
     is_setting: bool,
-    raw: Box<RawValue>,
-    /// True if the entry is not in the text yet.
-    is_new: bool,
+    /// The bytes of its value in the text.
+    range: Range<usize>,
 }
 
 impl Entries {
@@ -81,53 +98,151 @@ impl Entries {
     ) -> Result<Self, String> {
         let budget = Budget::nodes(nodes_max);
         budget.check(text.as_bytes()).map_err(|excess| format!("it has {excess}"))?;
-        Self::read(document, text).map_err(|error| error.to_string())
+        Self::read(document, text.to_owned(), nodes_max).map_err(|error| error.to_string())
     }
 
-    fn read(document: RegistryDocument, text: &str) -> Result<Self, serde_json::Error> {
+    /// Returns true if parsing this document again would give the same entries.
+    pub(super) fn is_of(&self, document: RegistryDocument, text: &str, nodes_max: usize) -> bool {
+        (self.document, self.nodes_max) == (document, nodes_max) && self.text == text
+    }
+
+    fn read(
+        document: RegistryDocument,
+        text: String,
+        nodes_max: usize,
+    ) -> Result<Self, serde_json::Error> {
         let (list, is_nested) = match document {
             RegistryDocument::Tools => {
-                let ToolsRoot { tools } = serde_json::from_str(text)?;
-                let entries: Result<_, _> = tools.into_iter().map(Entry::of_tool).collect();
+                let ToolsRoot { tools } = serde_json::from_str(&text)?;
+                let entries: Result<_, _> =
+                    tools.into_iter().map(|raw| Entry::of_tool(raw, &text)).collect();
                 (entries?, false)
             }
-            RegistryDocument::Servers => match serde_json::from_str(text)? {
-                ServersRoot { mcp_servers: Some(InOrder(servers)), .. } => (servers, false),
-                ServersRoot { tools: Some(Nested { mcp_servers }), .. } => (mcp_servers.0, true),
-                ServersRoot { .. } => (Vec::new(), false),
-            },
+            RegistryDocument::Servers => {
+                let (servers, is_nested) = match serde_json::from_str(&text)? {
+                    ServersRoot { mcp_servers: Some(InOrder(servers)), .. } => (servers, false),
+                    ServersRoot { tools: Some(Nested { mcp_servers }), .. } => {
+                        (mcp_servers.0, true)
+                    }
+                    ServersRoot { .. } => (Vec::new(), false),
+                };
+                let entry =
+                    |(name, raw)| Entry { name, is_setting: false, range: range(raw, &text) };
+                (servers.into_iter().map(entry).collect(), is_nested)
+            }
         };
-        let mut entries = Self { document, is_laid_out: false, is_nested, list };
-        entries.is_laid_out = document == RegistryDocument::Tools && entries.splice() == text;
+        let mut entries = Self { document, text, nodes_max, is_laid_out: false, is_nested, list };
+        entries.is_laid_out = entries.has_layout();
         Ok(entries)
     }
 
-    /// Renders `tools.json`. An entry that is in the text already stays as it is there.
-    fn splice(&self) -> String {
-        let bytes: usize = self.list.iter().map(|entry| entry.raw.get().len() + 8).sum();
-        let mut text = String::with_capacity(bytes + 64);
-        for (at, entry) in self.list.iter().enumerate() {
-            text.push_str(if at == 0 { TOOLS_START } else { TOOLS_BETWEEN });
-            if entry.is_new {
-                text.push_str(&json_text::pretty(entry.raw.get()).replace('\n', TOOLS_INDENT));
-            } else {
-                text.push_str(entry.raw.get());
+    /// Returns true for the layout of `tools.json`, with at least one entry.
+    fn has_layout(&self) -> bool {
+        let mut rest = self.text.as_str();
+        let mut at = 0;
+        for entry in &self.list {
+            let before = if at == 0 { TOOLS_START } else { TOOLS_BETWEEN };
+            if at + before.len() != entry.range.start || !rest.starts_with(before) {
+                return false;
             }
+            (at, rest) = (entry.range.end, &self.text[entry.range.end..]);
         }
-        text.push_str(TOOLS_END);
-        text
+        self.document == RegistryDocument::Tools && !self.list.is_empty() && rest == TOOLS_END
     }
 
-    /// Renders the document with these entries.
-    pub(super) fn render(&self) -> String {
-        if self.is_laid_out && !self.list.is_empty() {
-            return self.splice();
-        }
-        let entry = |entry: &Entry| match self.document {
-            RegistryDocument::Tools => entry.raw.get().to_owned(),
-            RegistryDocument::Servers => entry.as_member(),
+    /// The text of the document.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The text of an entry.
+    pub(super) fn get(&self, name: &str) -> Option<&RawValue> {
+        let entry = &self.list[self.find(name)?];
+        // The text is valid JSON, and the range that of a value.
+        serde_json::from_str(&self.text[entry.range.clone()]).ok()
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.list.iter().map(|entry| entry.name.as_str())
+    }
+
+    /// Replaces the entry of this name, or appends one.
+    pub(super) fn put(&mut self, name: &str, raw: &RawValue) -> Result<(), serde_json::Error> {
+        let (name, is_setting) = match self.document {
+            RegistryDocument::Tools => {
+                let head = Head::of(raw)?;
+                (head.name.clone(), head.is_setting())
+            }
+            RegistryDocument::Servers => (name.to_owned(), false),
         };
-        let entries = self.list.iter().map(entry).collect::<Vec<_>>().join(",");
+        let is_it = |entry: &Entry| entry.name == name && entry.is_setting == is_setting;
+        let at = self.list.iter().position(is_it);
+        if !self.is_laid_out {
+            let mut members = self.members();
+            match at {
+                Some(at) => members[at].1 = raw.get(),
+                None => members.push((&name, raw.get())),
+            }
+            let text = self.render(&members);
+            return self.replace(text);
+        }
+        let text = json_text::pretty(raw.get()).replace('\n', TOOLS_INDENT);
+        let bytes = text.len();
+        if let Some(at) = at {
+            let range = self.list[at].range.clone();
+            self.splice(range.clone(), &text);
+            self.list[at].range = range.start..range.start + bytes;
+        } else {
+            let end = self.text.len() - TOOLS_END.len();
+            self.splice(end..end, &format!("{TOOLS_BETWEEN}{text}"));
+            let start = end + TOOLS_BETWEEN.len();
+            self.list.push(Entry { name, is_setting, range: start..start + bytes });
+        }
+        Ok(())
+    }
+
+    /// Removes an entry. Returns true if it existed.
+    pub(super) fn remove(&mut self, name: &str) -> Result<bool, serde_json::Error> {
+        let Some(at) = self.find(name) else { return Ok(false) };
+        if !self.is_laid_out || self.list.len() == 1 {
+            let mut members = self.members();
+            members.remove(at);
+            let text = self.render(&members);
+            return self.replace(text).map(|()| true);
+        }
+        let range = match self.list.get(at + 1) {
+            Some(next) => self.list[at].range.start..next.range.start,
+            None => self.list[at - 1].range.end..self.list[at].range.end,
+        };
+        self.list.remove(at);
+        self.splice(range, "");
+        Ok(true)
+    }
+
+    /// Replaces bytes of the text, and moves the entries behind them.
+    fn splice(&mut self, range: Range<usize>, text: &str) {
+        self.text.replace_range(range.clone(), text);
+        let moved = |at: usize| at - range.len() + text.len();
+        for Entry { range: entry, .. } in &mut self.list {
+            if entry.start >= range.end {
+                *entry = moved(entry.start)..moved(entry.end);
+            }
+        }
+    }
+
+    /// The name and the text of each entry.
+    fn members(&self) -> Vec<(&str, &str)> {
+        let texts = self.list.iter().map(|entry| &self.text[entry.range.clone()]);
+        self.names().zip(texts).collect()
+    }
+
+    /// The whole document with these entries.
+    fn render(&self, members: &[(&str, &str)]) -> String {
+        let entry = |(name, text): &(&str, &str)| match self.document {
+            RegistryDocument::Tools => (*text).to_owned(),
+            RegistryDocument::Servers => as_member(name, text),
+        };
+        let entries = members.iter().map(entry).collect::<Vec<_>>().join(",");
         let text = match (self.document, self.is_nested) {
             (RegistryDocument::Tools, _) => format!("{{\"tools\":[{entries}]}}"),
             (RegistryDocument::Servers, false) => format!("{{\"mcp_servers\":{{{entries}}}}}"),
@@ -138,35 +253,9 @@ impl Entries {
         json_text::pretty(&text) + "\n"
     }
 
-    /// The text of an entry.
-    pub(super) fn get(&self, name: &str) -> Option<&RawValue> {
-        self.find(name).map(|at| &*self.list[at].raw)
-    }
-
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.list.iter().map(|entry| entry.name.as_str())
-    }
-
-    /// Replaces the entry of this name, or appends one.
-    pub(super) fn put(&mut self, name: &str, raw: Box<RawValue>) -> Result<(), serde_json::Error> {
-        let new = match self.document {
-            RegistryDocument::Tools => Entry { is_new: true, ..Entry::of_tool(raw)? },
-            RegistryDocument::Servers => {
-                Entry { name: name.to_owned(), is_setting: false, raw, is_new: true }
-            }
-        };
-        let is_it = |entry: &Entry| entry.name == new.name && entry.is_setting == new.is_setting;
-        match self.list.iter().position(is_it) {
-            Some(at) => self.list[at] = new,
-            None => self.list.push(new),
-        }
+    fn replace(&mut self, text: String) -> Result<(), serde_json::Error> {
+        *self = Self::read(self.document, text, self.nodes_max)?;
         Ok(())
-    }
-
-    /// Removes an entry. Returns true if it existed.
-    pub(super) fn remove(&mut self, name: &str) -> bool {
-        let at = self.find(name);
-        at.map(|at| self.list.remove(at)).is_some()
     }
 
     /// Finds a local tool first, then the settings of a server's tool of the same name.
@@ -178,17 +267,22 @@ impl Entries {
 }
 
 impl Entry {
-    fn of_tool(raw: Box<RawValue>) -> Result<Self, serde_json::Error> {
-        let Head { name, kind } = serde_json::from_str(raw.get())?;
-        Ok(Self { name, is_setting: kind.as_deref() == Some("mcp"), raw, is_new: false })
+    fn of_tool(raw: &RawValue, text: &str) -> Result<Self, serde_json::Error> {
+        let head = Head::of(raw)?;
+        let is_setting = head.is_setting();
+        Ok(Self { name: head.name, is_setting, range: range(raw, text) })
     }
 }
 
-impl Entry {
-    /// `"name":value`.
-    fn as_member(&self) -> String {
-        format!("{}:{}", serde_json::Value::from(self.name.as_str()), self.raw)
-    }
+/// The bytes of a value in the text that it borrows from.
+fn range(raw: &RawValue, text: &str) -> Range<usize> {
+    let start = raw.get().as_ptr().addr() - text.as_ptr().addr();
+    start..start + raw.get().len()
+}
+
+/// `"name":value`.
+fn as_member(name: &str, value: &str) -> String {
+    format!("{}:{value}", serde_json::Value::from(name))
 }
 
 /// The tag of an entry's content, for conditional edits.
@@ -202,8 +296,9 @@ pub(super) fn with_disabled(
     is_disabled: bool,
 ) -> Result<Box<RawValue>, serde_json::Error> {
     let InOrder(members) = serde_json::from_str(entry.get())?;
-    let others = members.iter().filter(|member| member.name != "disabled");
-    let mut members: Vec<String> = others.map(Entry::as_member).collect();
+    let others = members.iter().filter(|(name, _)| name != "disabled");
+    let mut members: Vec<String> =
+        others.map(|(name, value)| as_member(name, value.get())).collect();
     if is_disabled {
         members.push("\"disabled\":true".to_owned());
     }
@@ -213,8 +308,9 @@ pub(super) fn with_disabled(
 // Unknown fields would be lost when the document is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ToolsRoot {
-    tools: Vec<Box<RawValue>>,
+struct ToolsRoot<'t> {
+    #[serde(borrow)]
+    tools: Vec<&'t RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -225,36 +321,49 @@ struct Head {
     kind: Option<String>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ServersRoot {
-    mcp_servers: Option<InOrder>,
-    tools: Option<Nested>,
+impl Head {
+    fn of(entry: &RawValue) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(entry.get())
+    }
+
+    fn is_setting(&self) -> bool {
+        self.kind.as_deref() == Some("mcp")
+    }
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Nested {
-    mcp_servers: InOrder,
+struct ServersRoot<'t> {
+    #[serde(borrow)]
+    mcp_servers: Option<InOrder<'t>>,
+    #[serde(borrow)]
+    tools: Option<Nested<'t>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nested<'t> {
+    #[serde(borrow)]
+    mcp_servers: InOrder<'t>,
 }
 
 /// The members of an object in order.
-struct InOrder(Vec<Entry>);
+struct InOrder<'t>(Vec<(String, &'t RawValue)>);
 
-impl<'de> Deserialize<'de> for InOrder {
+impl<'de: 't, 't> Deserialize<'de> for InOrder<'t> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Members;
         impl<'de> Visitor<'de> for Members {
-            type Value = InOrder;
+            type Value = InOrder<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("servers by name")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<InOrder, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<InOrder<'de>, A::Error> {
                 let mut entries = Vec::new();
-                while let Some((name, raw)) = map.next_entry()? {
-                    entries.push(Entry { name, is_setting: false, raw, is_new: false });
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
                 }
                 Ok(InOrder(entries))
             }
@@ -271,57 +380,68 @@ mod tests {
         RawValue::from_string(json.to_owned()).unwrap()
     }
 
+    fn read(document: RegistryDocument, text: &str) -> Entries {
+        Entries::read(document, text.to_owned(), 1000).unwrap()
+    }
+
     #[test]
     fn what_is_not_touched_stays_as_it_was_written() {
         let text =
             "{\"tools\": [{\"type\":\"local\", \"name\":\"a\", \"big\": 12345678901234567890123}]}";
-        let mut entries = Entries::read(RegistryDocument::Tools, text).unwrap();
-        entries.put("b", raw(r#"{"name":"b","z":1.10}"#)).unwrap();
-        let rendered = entries.render();
+        let mut entries = read(RegistryDocument::Tools, text);
+        entries.put("b", &raw(r#"{"name":"b","z":1.10}"#)).unwrap();
+        let rendered = entries.text().to_owned();
         assert!(rendered.contains("\"big\": 12345678901234567890123"), "{rendered}");
         assert!(rendered.contains("\"z\": 1.10"), "{rendered}");
-        let again = Entries::read(RegistryDocument::Tools, &rendered).unwrap().render();
-        assert_eq!(rendered, again);
+        entries.put("b", &raw(r#"{"name":"b","z":1.10}"#)).unwrap();
+        assert_eq!(rendered, entries.text());
     }
 
     /// A document that Haft wrote is changed in one place, to what laying out all of it gives.
     #[test]
     fn a_change_in_one_place_gives_the_same_as_laying_out_everything() {
         let text = r#"{"tools":[{"name":"a","x":{"y":[1,{}]}},{"name":"b","z":[]},{"name":"c"}]}"#;
-        let rendered = Entries::read(RegistryDocument::Tools, text).unwrap().render();
+        let mut entries = read(RegistryDocument::Tools, text);
+        entries.put("c", &raw(r#"{"name":"c"}"#)).unwrap();
+        let rendered = entries.text().to_owned();
         let change = |text: &str| {
-            let mut entries = Entries::read(RegistryDocument::Tools, text).unwrap();
+            let mut entries = read(RegistryDocument::Tools, text);
             let is_laid_out = entries.is_laid_out;
-            entries.put("b", raw(r#"{"name":"b","z":[1,{"q":"\\n"}]}"#)).unwrap();
-            entries.put("d", raw(r#"{"name":"d"}"#)).unwrap();
-            entries.remove("a");
-            (is_laid_out, entries.render())
+            entries.put("b", &raw(r#"{"name":"b","z":[1,{"q":"\\n"}]}"#)).unwrap();
+            entries.put("d", &raw(r#"{"name":"d"}"#)).unwrap();
+            entries.remove("a").unwrap();
+            // The entries that were moved are those of the text.
+            let again = read(RegistryDocument::Tools, entries.text());
+            let members = |entries: &Entries| format!("{:?}", entries.members());
+            assert_eq!(members(&entries), members(&again));
+            (is_laid_out, entries.text().to_owned())
         };
         let (whole, in_place) = (change(text), change(&rendered));
         assert_eq!((whole.0, in_place.0), (false, true));
         assert_eq!(whole.1, in_place.1);
-        let mut entries = Entries::read(RegistryDocument::Tools, &in_place.1).unwrap();
-        assert!(["b", "c", "d"].into_iter().all(|name| entries.remove(name)));
-        assert_eq!(entries.render(), "{\n  \"tools\": []\n}\n");
+        let mut entries = read(RegistryDocument::Tools, &in_place.1);
+        assert!(["b", "c", "d"].into_iter().all(|name| entries.remove(name).unwrap()));
+        assert_eq!(entries.text(), "{\n  \"tools\": []\n}\n");
     }
 
     #[test]
     fn a_setting_and_a_local_tool_may_share_a_name() {
         let text = r#"{"tools": [{"type":"mcp","name":"a"},{"type":"local","name":"a","x":1}]}"#;
-        let mut entries = Entries::read(RegistryDocument::Tools, text).unwrap();
-        entries.put("a", raw(r#"{"type":"local","name":"a","x":2}"#)).unwrap();
+        let mut entries = read(RegistryDocument::Tools, text);
+        entries.put("a", &raw(r#"{"type":"local","name":"a","x":2}"#)).unwrap();
         assert_eq!(entries.names().count(), 2);
-        assert!(entries.get("a").unwrap().get().contains("\"x\":2"));
-        assert!(entries.remove("a") && entries.remove("a") && !entries.remove("a"));
+        assert!(entries.get("a").unwrap().get().contains("\"x\": 2"));
+        let removed = [(); 3].map(|()| entries.remove("a").unwrap());
+        assert_eq!(removed, [true, true, false]);
     }
 
     #[test]
     fn servers_keep_their_order_and_their_section() {
         let text = r#"{"tools": {"mcp_servers": {"b": {"command": "x"}, "a": {"url": "y"}}}}"#;
-        let mut entries = Entries::read(RegistryDocument::Servers, text).unwrap();
-        entries.put("b", raw(r#"{"command":"z"}"#)).unwrap();
+        let mut entries = read(RegistryDocument::Servers, text);
+        entries.put("b", &raw(r#"{"command":"z"}"#)).unwrap();
         assert_eq!(entries.names().collect::<Vec<_>>(), ["b", "a"]);
-        let value: serde_json::Value = serde_json::from_str(&entries.render()).unwrap();
+        let value: serde_json::Value = serde_json::from_str(entries.text()).unwrap();
         assert_eq!(value["tools"]["mcp_servers"]["b"]["command"], "z");
     }
 }

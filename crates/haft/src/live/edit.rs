@@ -4,7 +4,7 @@ use haft_bounds::parse_error::describe;
 use haft_config::Remedy;
 use serde_json::value::RawValue;
 
-use super::document::{Entries, RegistryDocument, entry_tag, with_disabled};
+use super::document::{Entries, ParsedTools, RegistryDocument, entry_tag, with_disabled};
 use super::store::{Documents, Revision, StoreError};
 use super::upload::{UploadedScript, split};
 use crate::config::ConfigError;
@@ -180,20 +180,30 @@ impl Edit {
         documents: &mut Documents,
         revision: Option<&Revision>,
         nodes_max: usize,
+        parsed: &mut ParsedTools,
     ) -> Result<AppliedEdit, RegistryEditError> {
         let text = match self.document {
             RegistryDocument::Tools => &mut documents.tools,
             RegistryDocument::Servers => &mut documents.servers,
         };
-        let mut entries = Entries::parse(self.document, text, nodes_max).map_err(|problem| {
-            RegistryEditError::Broken { file: self.document.file_name().to_owned(), problem }
-        })?;
+        let broken = |problem| {
+            let file = self.document.file_name().to_owned();
+            RegistryEditError::Broken { file, problem }
+        };
+        let mut of_servers;
+        let entries = match self.document {
+            RegistryDocument::Tools => parsed.of(text, nodes_max).map_err(broken)?,
+            RegistryDocument::Servers => {
+                of_servers = Entries::parse(self.document, text, nodes_max).map_err(broken)?;
+                &mut of_servers
+            }
+        };
         let tag = entries.get(&self.name).map(entry_tag);
         match &self.condition {
             Condition::Always => {}
             Condition::EntryIs(wanted) if tag.as_ref() == Some(wanted) => {}
             Condition::RegistryIs(wanted) if Some(wanted) == revision => {}
-            Condition::EntryIs(_) if tag.is_none() => return Err(self.missing(&entries)),
+            Condition::EntryIs(_) if tag.is_none() => return Err(self.missing(entries)),
             Condition::EntryIs(_) | Condition::RegistryIs(_) => {
                 return Err(RegistryEditError::Changed { name: self.name.clone() });
             }
@@ -211,10 +221,10 @@ impl Edit {
                 script = uploaded;
                 Some(entry)
             }
-            Action::Remove if tag.is_none() => return Err(self.missing(&entries)),
+            Action::Remove if tag.is_none() => return Err(self.missing(entries)),
             Action::Remove => None,
             Action::SetDisabled(is_disabled) => {
-                let entry = entries.get(&self.name).ok_or_else(|| self.missing(&entries))?;
+                let entry = entries.get(&self.name).ok_or_else(|| self.missing(entries))?;
                 Some(with_disabled(entry, *is_disabled).map_err(|error| self.unreadable(&error))?)
             }
         };
@@ -235,13 +245,12 @@ impl Edit {
             (Some(_), None) => EditEffect::Removed,
         };
         let tag = new.as_deref().map(entry_tag);
-        match new {
-            Some(entry) => {
-                entries.put(&self.name, entry).map_err(|error| self.unreadable(&error))?;
-            }
-            None => drop(entries.remove(&self.name)),
-        }
-        *text = entries.render();
+        let changed = match new {
+            Some(entry) => entries.put(&self.name, &entry),
+            None => entries.remove(&self.name).map(drop),
+        };
+        changed.map_err(|error| self.unreadable(&error))?;
+        entries.text().clone_into(text);
         Ok(AppliedEdit { what, tag, script })
     }
 

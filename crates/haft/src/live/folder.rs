@@ -130,6 +130,11 @@ impl FolderStore {
 
     /// Completes an interrupted change of both files. The caller holds the lock.
     fn complete(&self) -> io::Result<()> {
+        // The files are read only if there is something to complete.
+        let journal = fs::symlink_metadata(self.dir.join(JOURNAL_FILE));
+        if journal.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            return Ok(());
+        }
         let RegistryFiles { tools, servers, journal } = read_registry(&self.dir);
         let (Some(journal), Ok(tools), Ok(servers)) = (journal, tools, servers) else {
             return Ok(());

@@ -29,10 +29,11 @@ use tokio_util::task::TaskTracker;
 use crate::config::choices::StoreKind;
 use crate::config::model::Origin;
 use crate::config::{
-    Config, ConfigError, ConfigFile, LoadOptions, Place, Problem, RegistryTexts, Severity,
+    Config, ConfigError, ConfigFile, EntryCache, LoadOptions, Place, Problem, RegistryTexts,
+    Severity,
 };
 use crate::runtime::{Runtime, StartError};
-use document::Entries;
+use document::{Entries, ParsedTools};
 use refresh::RegistryRefresher;
 use worker::WorkItem;
 
@@ -60,6 +61,7 @@ struct Shared {
     options: LoadOptions<'static>,
     store: Option<Arc<dyn RegistryStore>>,
     status: Mutex<LiveStatus>,
+    parsed_tools: Mutex<ParsedTools>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -135,9 +137,10 @@ impl Live {
         let shared = Arc::new(Shared {
             at_start: runtime.config(),
             runtime,
-            options: LoadOptions { ask: None, ..options },
+            options: LoadOptions { ask: None, entries: Some(EntryCache::default()), ..options },
             store,
             status: Mutex::new(status),
+            parsed_tools: Mutex::default(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         });
@@ -196,11 +199,20 @@ impl Live {
             RegistryDocument::Servers => servers,
         };
         let nodes_max = self.shared.runtime.config().limits.nodes_max();
-        let parse = || Entries::parse(document, &text, nodes_max);
-        let entries = heavy::in_place(text.len(), parse).map_err(|problem| {
-            RegistryEditError::Broken { file: document.file_name().to_owned(), problem }
-        })?;
-        Ok(entries.get(name).map(|entry| (entry.to_owned(), entry_tag(entry))))
+        let tagged =
+            |entries: &Entries| entries.get(name).map(|entry| (entry.to_owned(), entry_tag(entry)));
+        let find = || match document {
+            RegistryDocument::Tools => {
+                self.shared.parsed_tools.lock().of(&text, nodes_max).map(|entries| tagged(entries))
+            }
+            RegistryDocument::Servers => {
+                Entries::parse(document, &text, nodes_max).map(|entries| tagged(&entries))
+            }
+        };
+        heavy::in_place(text.len(), find).map_err(|problem| RegistryEditError::Broken {
+            file: document.file_name().to_owned(),
+            problem,
+        })
     }
 
     /// Returns true if an entry in use comes from the registry and can be edited.

@@ -7,7 +7,7 @@
 
 use std::path::{Component, Path};
 
-use super::document::RegistryDocument;
+use super::document::{ParsedTools, RegistryDocument};
 use super::edit::{Action, Edit, RegistryEditError};
 use super::store::Documents;
 use super::upload::UploadedScript;
@@ -74,7 +74,7 @@ pub(crate) fn dry_run(edit: &Edit, options: &LoadOptions<'_>) -> Result<Config, 
         tools: "{\"tools\": []}".to_owned(),
         servers: "{\"mcp_servers\": {}}".to_owned(),
     };
-    let applied = edit.make(&mut new, None, NODES_MAX)?;
+    let applied = edit.make(&mut new, None, NODES_MAX, &mut ParsedTools::default())?;
     let Documents { tools, servers } = new;
     let dir = options.files.first().cloned().unwrap_or_default();
     let registry = Some(RegistryTexts { dir, tools, servers });

@@ -182,11 +182,12 @@ impl Shared {
         let nodes_max = self.runtime.config().limits.nodes_max();
         let new = stored.documents.clone();
         let mut batch = Batch { new, made: Vec::new(), deferred: Vec::new() };
+        let mut parsed = self.parsed_tools.lock();
         for PendingEdit { edit, answer } in pending {
             // After the first edit the documents differ from the stored revision.
             let at = batch.made.is_empty().then_some(&stored.revision);
             let bytes = batch.new.tools.len() + batch.new.servers.len();
-            let edited = || edit.make(&mut batch.new, at, nodes_max);
+            let edited = || edit.make(&mut batch.new, at, nodes_max, &mut parsed);
             match self.may_touch(&edit).and_then(|()| heavy::in_place(bytes, edited)) {
                 Ok(applied) => batch.made.push((PendingEdit { edit, answer }, applied)),
                 // Fails only if the caller is gone.
@@ -354,7 +355,7 @@ fn edited_tools<'c>(edits: &[&Edit], config: &'c Config) -> Vec<&'c LocalTool> {
         };
         edits.iter().any(|edit| is_of(&edit))
     };
-    let tools = config.local.iter().filter(is_edited);
+    let tools = config.local.iter().map(|tool| &**tool).filter(is_edited);
     tools.filter(|tool| config.is_registry_file(&tool.place.file)).collect()
 }
 

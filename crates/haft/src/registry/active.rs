@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haft_config::config::rules::hints;
 use haft_config::expression::Annotations;
 
-use super::RegisteredTool;
+use super::{RegisteredTool, ToolSource};
 use crate::call_limit::Limiter;
 use crate::policy::{Gate, ToolLimits};
 use crate::record::RecordSource;
@@ -13,7 +13,7 @@ use crate::tool::Tool;
 
 /// A tool that can be called.
 pub(crate) struct ActiveTool {
-    pub(crate) registered: RegisteredTool,
+    pub(crate) registered: Arc<RegisteredTool>,
     pub(crate) backend: Arc<dyn Tool>,
     pub(crate) gate: Arc<Gate>,
     pub(crate) kind: RecordSource,
@@ -27,7 +27,7 @@ pub(crate) struct ActiveTool {
 
 impl ActiveTool {
     pub(crate) fn new(
-        registered: RegisteredTool,
+        registered: Arc<RegisteredTool>,
         backend: Arc<dyn Tool>,
         gate: Arc<Gate>,
         kind: RecordSource,
@@ -36,6 +36,20 @@ impl ActiveTool {
             haft_mcp::server::ParamHeaders::of_schema(&registered.definition.input_schema);
         let hints = hints(registered.definition.annotations.as_ref());
         Self { registered, backend, gate, kind, param_headers, call_limits: Vec::new(), hints }
+    }
+
+    /// Returns true if a tool made of these parts would be the same. The limits of a local tool follow from its
+    /// registration.
+    pub(crate) fn is_same(
+        &self,
+        registered: &Arc<RegisteredTool>,
+        backend: &Arc<dyn Tool>,
+        kind: RecordSource,
+    ) -> bool {
+        registered.source == ToolSource::Local
+            && Arc::ptr_eq(&self.registered, registered)
+            && Arc::ptr_eq(&self.backend, backend)
+            && self.kind == kind
     }
 
     /// The name under which it is offered.

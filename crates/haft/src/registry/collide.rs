@@ -1,8 +1,9 @@
 //! Name collisions: `on_name_collision` decides, and a WARNING names both tools and a remedy.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
-use super::{Effective, Level, Record, RegisteredTool, ToolSource};
+use super::{Level, Record, RegisteredTool, ToolSource};
 use crate::config::choices::{Approval, NameCollision};
 use crate::config::model::Setting;
 use haft_text::lookalike::{look, odd_characters};
@@ -12,7 +13,7 @@ use haft_text::printable;
 /// The tools registered so far.
 #[derive(Default)]
 pub(super) struct Names {
-    pub(super) tools: Vec<RegisteredTool>,
+    pub(super) tools: Vec<Arc<RegisteredTool>>,
     pub(super) violations: Vec<String>,
     /// Every name that a tool is offered under or has at its source, and some names that are no
     /// longer in use. A tool with none of these names does not collide.
@@ -21,7 +22,12 @@ pub(super) struct Names {
 
 impl Names {
     /// Adds a tool; if its name is taken, applies the collision rule.
-    pub(super) fn add(&mut self, new: RegisteredTool, rule: NameCollision, log: &mut Vec<Record>) {
+    pub(super) fn add(
+        &mut self,
+        new: Arc<RegisteredTool>,
+        rule: NameCollision,
+        log: &mut Vec<Record>,
+    ) {
         let Some(at) = self.rival(&new) else {
             self.push(new);
             return;
@@ -43,14 +49,15 @@ impl Names {
                     "{both}: the latter is used (on_name_collision: last_wins); {way_out}"
                 )));
                 self.tools.remove(at);
-                let effective = Effective { approval, ..new.effective };
-                self.push(RegisteredTool { effective, ..new });
+                let mut new = new;
+                Arc::make_mut(&mut new).effective.approval = approval;
+                self.push(new);
             }
             NameCollision::FirstWins => {
                 log.push(warning(format!(
                     "{both}: the former is used (on_name_collision: first_wins); {way_out}"
                 )));
-                self.tools[at].effective.approval = approval;
+                Arc::make_mut(&mut self.tools[at]).effective.approval = approval;
             }
             NameCollision::Error => {
                 let text = format!(
@@ -68,15 +75,20 @@ impl Names {
                     "{both}: the latter is used (on_name_collision: prefix); {way_out}"
                 )));
                 let name = self.tools[at].name.clone();
-                self.tools[at] = RegisteredTool { name, ..new };
-                self.tools[at].effective.approval = approval;
+                let mut new = new;
+                let tool = Arc::make_mut(&mut new);
+                (tool.name, tool.effective.approval) = (name, approval);
+                self.tools[at] = new;
             }
             NameCollision::Prefix => self.tell_apart(at, new, &both, log),
         }
     }
 
-    fn push(&mut self, new: RegisteredTool) {
-        self.seen.extend([new.name.clone(), new.definition.name.clone()]);
+    fn push(&mut self, new: Arc<RegisteredTool>) {
+        if new.name != new.definition.name {
+            self.seen.insert(new.definition.name.clone());
+        }
+        self.seen.insert(new.name.clone());
         self.tools.push(new);
     }
 
@@ -95,13 +107,14 @@ impl Names {
     fn tell_apart(
         &mut self,
         at: usize,
-        mut new: RegisteredTool,
+        mut new: Arc<RegisteredTool>,
         both: &str,
         log: &mut Vec<Record>,
     ) {
         let is_of_one_source = self.tools[at].source == new.source;
         let wanted = with_prefix(&new).filter(|_| !is_of_one_source);
-        new.name = self.free(wanted.unwrap_or_else(|| distinct(&new.definition.name)));
+        Arc::make_mut(&mut new).name =
+            self.free(wanted.unwrap_or_else(|| distinct(&new.definition.name)));
         log.push(warning(format!(
             "{both}: the latter is offered as '{}' (on_name_collision: prefix); {}",
             new.name,
@@ -148,7 +161,7 @@ impl Names {
                     ),
                 }
             )));
-            self.tools[at].name_warning = Some(reason);
+            Arc::make_mut(&mut self.tools[at]).name_warning = Some(reason);
         }
     }
 }

@@ -46,6 +46,7 @@ pub enum SettingsOrigin {
 }
 
 /// Values for fields that neither the tool's entry nor the server's default sets.
+#[derive(Debug, PartialEq)]
 pub(super) struct Fallback {
     timeout: Setting<Duration>,
     is_parallel: bool,

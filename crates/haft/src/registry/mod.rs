@@ -10,6 +10,7 @@ mod expected;
 mod known;
 mod overrides;
 mod register;
+mod reuse;
 mod texts;
 
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::config::choices::Mode;
-use crate::config::model::ToolSettings;
+use crate::config::model::{CompiledSchemas, ToolSettings};
 use crate::config::tool_overrides::ToolOverrides;
 use crate::error::CallError;
 use haft_config::ToolDefinition;
@@ -30,6 +31,8 @@ pub use known::KnownTools;
 pub use overrides::ArgumentOverrides;
 pub(crate) use register::inline_tool;
 pub use register::register;
+pub(crate) use register::register_again;
+pub use reuse::LocalRegistrations;
 pub(crate) use texts::skipped;
 pub use texts::{connect_failure, no_tools};
 
@@ -133,20 +136,24 @@ pub struct LocalDiscovery {
     pub definition: Arc<ToolDefinition>,
     /// The tool's own entry in `tools.json`, which counts as its configuration; a function has
     /// none.
-    pub settings: Option<ToolSettings>,
+    pub settings: Option<Arc<ToolSettings>>,
+    /// The compiled schemas of the definition, as far as they were compiled before.
+    pub schemas: CompiledSchemas,
 }
 
 /// The result of registration.
 #[derive(Debug)]
 pub struct Registration {
     /// The tools that are offered, local ones first.
-    pub tools: Vec<RegisteredTool>,
+    pub tools: Vec<Arc<RegisteredTool>>,
     /// Log records, in order.
     pub records: Vec<Record>,
     /// Violations that prevent the start.
     pub violations: Vec<String>,
     /// The tools to remember for the next run.
     pub known: KnownTools,
+    /// The registrations of local tools, for the next registration.
+    pub locals: LocalRegistrations,
 }
 
 /// One log record, possibly with several lines of text.

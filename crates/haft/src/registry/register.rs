@@ -7,12 +7,12 @@ use std::sync::Arc;
 use super::collide::Names;
 use super::effective::{Fallback, SettingsOrigin, details, effective, server_default};
 use super::{
-    ArgumentOverrides, Discovered, KnownTools, Level, LocalDiscovery, Record, RegisteredTool,
-    Registration, ToolSource, texts,
+    ArgumentOverrides, Discovered, KnownTools, Level, LocalDiscovery, LocalRegistrations, Record,
+    RegisteredTool, Registration, ToolSource, texts,
 };
 use crate::config::Dialect;
 use crate::config::choices::{Mode, NameCollision, ToolPrefix};
-use crate::config::model::Defaults;
+use crate::config::model::{CompiledSchemas, Defaults};
 use crate::config::model::{Config, Origin, ServerConfig, ToolEntry};
 use crate::config::tool_overrides::ToolOverrides;
 use crate::tool::ToolDefinition;
@@ -25,12 +25,24 @@ use haft_text::printable;
 
 /// Registers the discovered tools. `known` is the memory of the last run, if there was one.
 pub fn register(config: &Config, found: &Discovered, known: Option<&KnownTools>) -> Registration {
+    register_again(config, found, known, &LocalRegistrations::default())
+}
+
+/// The same, with the registrations of the last time. The result does not depend on them.
+pub(crate) fn register_again(
+    config: &Config,
+    found: &Discovered,
+    known: Option<&KnownTools>,
+    before: &LocalRegistrations,
+) -> Registration {
     let mut run = Run {
         config,
         known,
         names: Names::default(),
         log: Vec::new(),
         used: Vec::new(),
+        before,
+        locals: LocalRegistrations::of(&config.defaults),
         schemas: SchemaBudget::of_operator(),
         redactor: OnceCell::new(),
     };
@@ -49,8 +61,9 @@ pub fn register(config: &Config, found: &Discovered, known: Option<&KnownTools>)
     for (server, tools) in &found.servers {
         next.remember(server, tools.iter().map(|tool| tool.name.clone()));
     }
-    let Run { names, log, .. } = run;
-    Registration { tools: names.tools, records: log, violations: names.violations, known: next }
+    let Run { names, log, locals, .. } = run;
+    let Names { tools, violations, .. } = names;
+    Registration { tools, records: log, violations, known: next, locals }
 }
 
 /// Registers a tool that comes with its call, as a local tool without an entry. Returns `None` if
@@ -81,6 +94,10 @@ struct Run<'a> {
     log: Vec<Record>,
     /// Entries of `tools` that matched a tool.
     used: Vec<&'a ToolEntry>,
+    /// Local tools as they were registered the last time.
+    before: &'a LocalRegistrations,
+    /// Those of this time.
+    locals: LocalRegistrations,
     /// The budget for the schemas of the source that is being registered.
     schemas: SchemaBudget,
     /// Masks known secrets in declared metadata. Built on first use.
@@ -91,7 +108,16 @@ impl<'a> Run<'a> {
     fn local(&mut self, tool: &LocalDiscovery) {
         let definition = &tool.definition;
         let entry = self.entry(None, &definition.name, &offered(&definition.name));
-        let own = tool.settings.as_ref();
+        if entry.is_none()
+            && let Some(known) = self.before.get(tool, &self.locals)
+        {
+            let rule = self.config.defaults.on_name_collision.value;
+            self.log.push(known.record.clone());
+            self.names.add(Arc::clone(&known.tool), rule, &mut self.log);
+            self.locals.keep_again(known.clone());
+            return;
+        }
+        let own = tool.settings.as_deref();
         if entry.is_none() && own.is_none() {
             self.violation(texts::unconfigured_local(&definition.name, &self.configured()));
             return;
@@ -108,15 +134,19 @@ impl<'a> Run<'a> {
             },
         );
         let text = texts::explicit(&definition.name, &settings.details());
-        self.add(
+        let added = self.add(
             offered(&definition.name),
             self.declared(definition, entry),
+            &tool.schemas,
             entry,
             ToolSource::Local,
             settings,
-            vec![(Level::Debug, text)],
+            vec![(Level::Debug, text.clone())],
             self.config.defaults.on_name_collision.value,
         );
+        if let (None, Some(added)) = (entry, added) {
+            self.locals.keep(tool, added, Record { level: Level::Debug, text });
+        }
     }
 
     fn server(&mut self, server: &'a ServerConfig, tools: &[ToolDefinition]) {
@@ -205,7 +235,8 @@ impl<'a> Run<'a> {
         let source = ToolSource::Mcp { mcp_name: server.name.clone(), mcp_mode: server.mode.value };
         let rule = self.collision_rule(server);
         let definition = self.declared(&Arc::new(tool.clone()), entry);
-        self.add(name, definition, entry, source, settings, lines, rule);
+        let schemas = CompiledSchemas::default();
+        self.add(name, definition, &schemas, entry, source, settings, lines, rule);
     }
 
     /// Returns a tool's definition with the metadata that its entry declares. A file may contain a
@@ -239,25 +270,32 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Adds a tool whose schemas compile. Its registration records are emitted only then.
+    /// Adds a tool whose schemas compile, and returns it as it was before collisions. Its registration records are
+    /// emitted only then.
     #[expect(clippy::too_many_arguments, reason = "the parts of one registration")]
     fn add(
         &mut self,
         name: String,
         definition: Arc<ToolDefinition>,
+        compiled: &CompiledSchemas,
         entry: Option<&ToolEntry>,
         source: ToolSource,
         effective: super::Effective,
         lines: Vec<(Level, String)>,
         rule: NameCollision,
-    ) {
+    ) -> Option<Arc<RegisteredTool>> {
         if is_blank(&definition.name) {
             let text = format!("A tool{} has no name and is not registered", source.phrase());
             self.say(Level::Warning, text);
-            return;
+            return None;
         }
-        let input = self.schemas.compile(&definition.input_schema);
-        let output = definition.output_schema.as_ref().map(|schema| self.schemas.compile(schema));
+        let mut compile = |known: &Option<Arc<Schema>>, schema| match known {
+            Some(known) => Ok(Arc::clone(known)),
+            None => self.schemas.compile(schema),
+        };
+        let input = compile(&compiled.input, &definition.input_schema);
+        let output =
+            definition.output_schema.as_ref().map(|schema| compile(&compiled.output, schema));
         let schemas = match (input, output.transpose()) {
             (Ok(input), Ok(output)) => Ok((input, output)),
             (Err(problem), _) => Err(format!("its input schema is not usable: {problem}")),
@@ -273,7 +311,7 @@ impl<'a> Run<'a> {
                     printable(&problem)
                 );
                 self.say(Level::Warning, text);
-                return;
+                return None;
             }
         };
         let mut tool = RegisteredTool {
@@ -298,12 +336,14 @@ impl<'a> Run<'a> {
                 printable(&problem)
             );
             self.say(Level::Error, text);
-            return;
+            return None;
         }
         for (level, text) in lines {
             self.say(level, text);
         }
-        self.names.add(tool, rule, &mut self.log);
+        let tool = Arc::new(tool);
+        self.names.add(Arc::clone(&tool), rule, &mut self.log);
+        Some(tool)
     }
 
     /// Applies the overrides of an entry. The tool's own schema still validates what it receives; the shown

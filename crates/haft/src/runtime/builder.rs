@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::ListCache;
+use super::redactors::Redactors;
 use super::{Inner, Parts, Purpose, Runtime, StartError, start};
 use crate::backend::mcp::{Health, RefuseServers, ServerHandler, ServerWatch};
 use crate::backend::process::kill_all_remaining;
@@ -261,6 +262,7 @@ impl RuntimeBuilder {
             authorizers: Arc::new(self.authorizers),
             watch: self.watch,
             sandbox_launcher: self.sandbox_launcher,
+            redactors: Redactors::default(),
             replica: self.replica,
         };
         let building = Box::pin(start::build(self.config, &parts, None));

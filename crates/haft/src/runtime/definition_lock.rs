@@ -25,13 +25,13 @@ use haft_text::name::{offered, prefixed};
 const WITHHELD: &str = "Not approved in haft.lock, so its definition is withheld.";
 
 /// Marks the registered tools whose current definition is not the approved one.
-pub(super) fn mark_blocked(tools: &mut [RegisteredTool], server_pool: &ServerPool) {
+pub(super) fn mark_blocked(tools: &mut [Arc<RegisteredTool>], server_pool: &ServerPool) {
     for tool in tools {
         let Some(approved) = tool.source.server().and_then(|it| server_pool.approved(it)) else {
             continue;
         };
         let changed = approved.changed_tool(&tool.definition.name);
-        tool.blocked = changed.map(|(approved, current)| BlockedDefinition {
+        Arc::make_mut(tool).blocked = changed.map(|(approved, current)| BlockedDefinition {
             approved: Some(approved.clone()),
             current: current.clone(),
         });

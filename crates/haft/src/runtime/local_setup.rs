@@ -24,11 +24,21 @@ pub(super) async fn prepare(config: &mut Config, parts: &Parts) {
     let folder = config.state_dir.value.join(ENVIRONMENTS);
     let python = config.defaults.python.value.expose().to_owned();
     let (folder, python) = (folder.as_path(), python.as_str());
-    stream::iter(&mut config.local)
+    stream::iter(config.local.iter_mut().filter(|tool| needs_preparation(tool)))
         .for_each_concurrent(AT_ONCE_MAX, |tool| async move {
+            let tool = Arc::make_mut(tool);
             tool.prepared.problem = prepare_tool(tool, folder, python, parts).await.err();
         })
         .await;
+}
+
+fn needs_preparation(tool: &LocalTool) -> bool {
+    match &tool.program {
+        LocalProgram::Python { requirements, .. } => {
+            !requirements.is_empty() || tool.schema == SchemaSource::Signature
+        }
+        LocalProgram::Command { .. } => false,
+    }
 }
 
 async fn prepare_tool(
@@ -52,6 +62,8 @@ async fn prepare_tool(
         let read = signature::read(tool, script_path, entrypoint, python, scope).await?;
         let (definition, is_by_name) = usable(tool, read)?;
         tool.definition = Arc::new(definition);
+        // Of the entry's placeholder, if there is any.
+        tool.schemas.input = None;
         tool.prepared.is_by_name = is_by_name;
     }
     Ok(())

@@ -14,7 +14,9 @@ mod local;
 mod local_setup;
 mod lock_gate;
 mod lock_status;
+mod masked;
 mod reconnect;
+mod redactors;
 mod remote;
 mod server_pool;
 mod servers;
@@ -58,9 +60,10 @@ pub use instructions::INSTRUCTIONS_BYTES_MAX;
 pub use load_stats::{LoadStats, ToolLoadStats};
 pub use lock_status::{ApproveError, DefinitionChoice, LockStatus};
 pub use reconnect::ReconnectError;
+pub(crate) use redactors::Redactors;
 pub use remote::{PromptInfo, ResourceInfo};
 pub use servers::{ServerIdentity, ServerInfo, StateChange};
-pub(crate) use snapshot::Snapshot;
+use snapshot::Snapshot;
 pub use start::{ConnectFailed, StartError};
 
 /// Time limit for calls to end after the shutdown cancelled them.
@@ -292,6 +295,7 @@ pub(crate) struct Parts {
     watch: Option<ServerWatch>,
     /// The program that puts others into a sandbox, if the embedding program names one.
     sandbox_launcher: Option<PathBuf>,
+    redactors: Redactors,
 }
 
 impl Parts {

@@ -19,7 +19,6 @@ use crate::error::ToolFailure;
 use crate::registry::{KnownTools, Level, Record, connect_failure, skipped, would_offer};
 use crate::server_state::ServerState;
 use crate::tool::{Tool, ToolDefinition};
-use haft_config::redact::Redactor;
 
 /// Time to wait for further failures after the first one, so that the error names them all.
 const OTHER_FAILURES_WAIT_MAX: Duration = Duration::from_secs(2);
@@ -375,8 +374,8 @@ fn context(config: &Config, parts: &Parts) -> ConnectionContext {
         may_write: parts.list_cache == ListCache::Write,
         announces: parts.purpose == Purpose::Call,
         offers_cached: !parts.waits_for_all,
-        redactor: Redactor::new(config.secrets()),
-        descriptions: Redactor::of_known(config.described_secrets()),
+        redactor: parts.redactors.log(config),
+        descriptions: parts.redactors.descriptions(config),
         tokens: config.tokens_dir(),
         authorizers: Arc::clone(&parts.authorizers),
         watch: parts.watch.clone(),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::choice::Choice;
 use super::info::ToolInfo;
+use super::masked::MaskedDefinitions;
 use super::server_pool::ServerPool;
 use crate::call::{Toolbox, ToolboxParts};
 use crate::config::model::Origin;
@@ -11,7 +12,7 @@ use crate::config::{Config, show};
 use crate::error::ToolFailure;
 use crate::policy::Policy;
 use crate::record::{ExecutionLog, RecordSource};
-use crate::registry::{ActiveTool, KnownTools, Record};
+use crate::registry::{ActiveTool, KnownTools, LocalRegistrations, Record};
 use crate::tool_filter::ToolFilter;
 
 /// One state of the runtime.
@@ -26,6 +27,16 @@ pub(crate) struct Snapshot {
     pub(super) known: KnownTools,
     /// The index for tool selection, built on first use.
     pub(super) choice: Choice,
+    /// The local tools, for the next snapshot.
+    pub(super) locals: Locals,
+}
+
+/// The definitions and registrations of local tools.
+#[derive(Default)]
+pub(super) struct Locals {
+    /// Each definition beside its masked form.
+    pub(super) masked: MaskedDefinitions,
+    pub(super) registrations: LocalRegistrations,
 }
 
 /// The parts of a snapshot beside its tools.
@@ -38,14 +49,24 @@ pub(super) struct SnapshotParts {
     pub(super) violations: Vec<String>,
     pub(super) known: KnownTools,
     pub(super) choice: Choice,
+    pub(super) locals: Locals,
 }
 
 impl Snapshot {
-    pub(super) fn new(tools: Vec<ActiveTool>, parts: SnapshotParts) -> Self {
-        let SnapshotParts { config, policy, log, server_pool, said, violations, known, choice } =
-            parts;
+    pub(super) fn new(tools: Vec<Arc<ActiveTool>>, parts: SnapshotParts) -> Self {
+        let SnapshotParts {
+            config,
+            policy,
+            log,
+            server_pool,
+            said,
+            violations,
+            known,
+            choice,
+            locals,
+        } = parts;
         let toolbox = Arc::new(Toolbox::new(tools, ToolboxParts { policy, log, config }));
-        Self { toolbox, server_pool, said, violations, known, choice }
+        Self { toolbox, server_pool, said, violations, known, choice, locals }
     }
 
     pub(super) fn config(&self) -> &Arc<Config> {

@@ -8,23 +8,24 @@ use super::choice::Choice;
 use super::definition_lock;
 use super::local::Script;
 use super::local_setup;
+use super::masked::MaskedDefinitions;
 use super::server_pool::ServerPool;
-use super::snapshot::{Snapshot, SnapshotParts};
+use super::snapshot::{Locals, Snapshot, SnapshotParts};
 use super::{Parts, Purpose};
 use crate::call::Toolbox;
 use crate::config::Config;
 use crate::config::bytes::FreeSpace;
 use crate::config::choices::{LogShip, LogSync, NameCollision, OnLogFailure};
-use crate::config::model::{LocalProgram, LocalTool};
+use crate::config::model::{CompiledSchemas, LocalProgram, LocalTool};
 use crate::policy::{Gate, Policy};
 use crate::record::{
     Durability, ExecutionLog, KeepFree, LogError, LogFailurePolicy, LogOptions, RecordSource,
-    Redactor, SpoolOptions,
+    SpoolOptions,
 };
 use crate::registry::ActiveTool;
 use crate::registry::{
-    Discovered, KnownTools, Level, LocalDiscovery, Record, RegisteredTool, Registration,
-    ToolSource, register,
+    Discovered, KnownTools, Level, LocalDiscovery, LocalRegistrations, Record, RegisteredTool,
+    Registration, ToolSource, register_again,
 };
 use crate::tool::Tool;
 use tokio::task::spawn_blocking;
@@ -86,7 +87,7 @@ type Backends = HashMap<String, (Arc<dyn Tool>, RecordSource)>;
 pub(super) async fn build(
     mut config: Config,
     parts: &Parts,
-    old: Option<&Snapshot>,
+    old: Option<&Arc<Snapshot>>,
 ) -> Result<Snapshot, StartError> {
     let log = match parts.purpose {
         Purpose::Call => Some(open_log(&config, parts, old)?),
@@ -106,7 +107,7 @@ pub(super) async fn build(
         parts.warm.prepare(config.defaults.python.value.expose());
     }
     local_setup::prepare(&mut config, parts).await;
-    let lists = server_pool.with_current_lists(&config, old);
+    let lists = server_pool.with_current_lists(&config, old.map(|old| &**old));
     let snapshot = assemble(Arc::new(config), parts, log, lists, known.as_ref(), old).await;
     if parts.purpose == Purpose::Inspect {
         return Ok(snapshot);
@@ -127,7 +128,7 @@ pub(super) async fn build(
 pub(super) async fn rebuild(
     config: Config,
     parts: &Parts,
-    old: &Snapshot,
+    old: &Arc<Snapshot>,
 ) -> Result<Snapshot, LogError> {
     let log = match parts.purpose {
         Purpose::Call => Some(open_log(&config, parts, Some(old))?),
@@ -148,12 +149,12 @@ pub(super) fn log_new_records(old: &Snapshot, new: &Snapshot) {
 
 /// Rebuilds the toolbox with the current lists of its servers. An unconfigured tool is refused; the
 /// rest stays available.
-pub(super) async fn refresh(parts: &Parts, old: &Snapshot) -> Snapshot {
+pub(super) async fn refresh(parts: &Parts, old: &Arc<Snapshot>) -> Snapshot {
     relock(Arc::clone(old.config()), parts, old).await
 }
 
 /// The same with a configuration that differs in its lock file only.
-pub(super) async fn relock(config: Arc<Config>, parts: &Parts, old: &Snapshot) -> Snapshot {
+pub(super) async fn relock(config: Arc<Config>, parts: &Parts, old: &Arc<Snapshot>) -> Snapshot {
     let server_pool = old.server_pool.with_current_lists(&config, Some(old));
     let log = old.toolbox.log.clone();
     let snapshot = assemble(config, parts, log, server_pool, Some(&old.known), Some(old)).await;
@@ -169,18 +170,20 @@ async fn assemble(
     log: Option<ExecutionLog>,
     server_pool: ServerPool,
     known: Option<&KnownTools>,
-    old: Option<&Snapshot>,
+    old: Option<&Arc<Snapshot>>,
 ) -> Snapshot {
-    let builtins = builtins(&config, parts, old);
-    let found = discover(&config, parts, &builtins, &server_pool);
-    let Registration { mut tools, mut records, violations, known } =
-        register_aside(&config, found, known.cloned()).await;
-    records.extend(config.local.iter().filter_map(unprepared));
+    let builtins = builtins(&config, parts, old.map(|old| &**old));
+    let mut masked = MaskedDefinitions::of(config.described_secrets());
+    let found = discover(&config, parts, &builtins, &server_pool, (&mut masked, old));
+    let Registration { mut tools, mut records, violations, known, locals: registrations } =
+        register_aside(&config, found, known.cloned(), old).await;
+    records.extend(config.local.iter().filter_map(|tool| unprepared(tool)));
     definition_lock::mark_blocked(&mut tools, &server_pool);
     records.extend(definition_lock::records(&config, &server_pool));
     let backends = backends(&config, parts, builtins, &tools, old);
-    let mut offered = offer(tools, &backends, &server_pool, old);
-    Toolbox::limit_calls(&mut offered, &config, &parts.limits);
+    let offered = offer(tools, &backends, &server_pool, old, |tool| {
+        Toolbox::limit_calls(tool, &config, &parts.limits);
+    });
     let toolbox =
         gate(old.map(|old| &old.toolbox.policy.toolbox), config.defaults.max_concurrent.value);
     let policy = Policy::new(&config.defaults, toolbox);
@@ -194,6 +197,7 @@ async fn assemble(
         violations,
         known,
         choice,
+        locals: Locals { masked, registrations },
     };
     Snapshot::new(offered, parts)
 }
@@ -204,9 +208,14 @@ async fn register_aside(
     config: &Arc<Config>,
     found: Discovered,
     known: Option<KnownTools>,
+    old: Option<&Arc<Snapshot>>,
 ) -> Registration {
-    let config = Arc::clone(config);
-    let work = spawn_blocking(move || register(&config, &found, known.as_ref()));
+    let (config, old) = (Arc::clone(config), old.map(Arc::clone));
+    let work = spawn_blocking(move || {
+        let nothing = LocalRegistrations::default();
+        let before = old.as_ref().map_or(&nothing, |old| &old.locals.registrations);
+        register_again(&config, &found, known.as_ref(), before)
+    });
     match work.await {
         Ok(registration) => registration,
         Err(error) => match error.try_into_panic() {
@@ -229,7 +238,7 @@ pub(super) async fn remember(snapshot: &Snapshot, parts: &Parts, before: Option<
 fn open_log(
     config: &Config,
     parts: &Parts,
-    old: Option<&Snapshot>,
+    old: Option<&Arc<Snapshot>>,
 ) -> Result<ExecutionLog, LogError> {
     let options = LogOptions {
         dir: config.log.dir.value.clone(),
@@ -261,7 +270,8 @@ fn open_log(
     match log {
         Some((log, known)) if *log.options() == options && known == secrets => Ok(log.clone()),
         _ => {
-            let log = ExecutionLog::open(options, Redactor::new(secrets), parts.clock.clone())?;
+            let log =
+                ExecutionLog::open(options, parts.redactors.log(config), parts.clock.clone())?;
             Ok(log.charged_to(parts.memory.clone()))
         }
     }
@@ -272,20 +282,28 @@ fn discover(
     parts: &Parts,
     builtins: &[Builtin],
     server_pool: &ServerPool,
+    (masked, old): (&mut MaskedDefinitions, Option<&Arc<Snapshot>>),
 ) -> Discovered {
     let builtins = builtins.iter().map(|builtin| LocalDiscovery {
         definition: Arc::new(builtin.tool.definition()),
-        settings: Some(builtin.settings.clone()),
+        settings: Some(Arc::new(builtin.settings.clone())),
+        schemas: CompiledSchemas::default(),
     });
     let functions = parts.functions.iter().map(|tool| LocalDiscovery {
         definition: Arc::new(tool.definition()),
-        settings: tool.settings(),
+        settings: tool.settings().map(Arc::new),
+        schemas: CompiledSchemas::default(),
     });
-    let redactor = Redactor::of_known(config.described_secrets());
+    let redactor = parts.redactors.descriptions(config);
+    let before = old.map(|old| &old.locals.masked);
     let prepared = config.local.iter().filter(|tool| tool.prepared.problem.is_none());
-    let scripts = prepared.map(|tool| LocalDiscovery {
-        definition: Arc::new(tool.definition.masked(&redactor)),
-        settings: Some(tool.settings.clone()),
+    let scripts = prepared.map(|tool| {
+        let definition = masked.mask(&tool.definition, &redactor, before);
+        // Masking may have changed a schema.
+        let is_as_compiled = Arc::ptr_eq(&definition, &tool.definition);
+        let schemas =
+            if is_as_compiled { tool.schemas.clone() } else { CompiledSchemas::default() };
+        LocalDiscovery { definition, settings: Some(Arc::clone(&tool.settings)), schemas }
     });
     Discovered {
         local: functions.chain(scripts).chain(builtins).collect(),
@@ -305,8 +323,8 @@ fn backends(
     config: &Config,
     parts: &Parts,
     builtins: Vec<Builtin>,
-    tools: &[RegisteredTool],
-    old: Option<&Snapshot>,
+    tools: &[Arc<RegisteredTool>],
+    old: Option<&Arc<Snapshot>>,
 ) -> Backends {
     let mut backends: Backends = HashMap::new();
     for Builtin { tool, .. } in builtins {
@@ -324,9 +342,9 @@ fn backends(
     let context = parts.sandbox_context(config);
     // Indexed by name, because a registry may be large. Of two with one name, the first counts.
     let registered: HashMap<&str, &RegisteredTool> =
-        tools.iter().rev().map(|tool| (tool.definition.name.as_str(), tool)).collect();
+        tools.iter().rev().map(|tool| (tool.definition.name.as_str(), &**tool)).collect();
     let before = old.map(|old| old.config().local.iter().rev());
-    let before: HashMap<&str, &LocalTool> =
+    let before: HashMap<&str, &Arc<LocalTool>> =
         before.into_iter().flatten().map(|tool| (tool.definition.name.as_str(), tool)).collect();
     for local in &config.local {
         let name = &local.definition.name;
@@ -337,12 +355,13 @@ fn backends(
         let instances = registered.effective.max_instances.value;
         let unchanged = old.filter(|old| {
             let same_program = before.get(name.as_str()).is_some_and(|before| {
-                before.program == local.program
-                    && before.tools_dir == local.tools_dir
-                    && before.background.value == local.background.value
-                    && before.sandbox.value == local.sandbox.value
-                    && before.env == local.env
-                    && before.prepared == local.prepared
+                Arc::ptr_eq(before, local)
+                    || before.program == local.program
+                        && before.tools_dir == local.tools_dir
+                        && before.background.value == local.background.value
+                        && before.sandbox.value == local.sandbox.value
+                        && before.env == local.env
+                        && before.prepared == local.prepared
             });
             same_program && old.config().defaults.python.value.expose() == python
         });
@@ -360,11 +379,12 @@ fn backends(
 }
 
 fn offer(
-    tools: Vec<RegisteredTool>,
+    tools: Vec<Arc<RegisteredTool>>,
     local: &Backends,
     server_pool: &ServerPool,
-    old: Option<&Snapshot>,
-) -> Vec<ActiveTool> {
+    old: Option<&Arc<Snapshot>>,
+    limit: impl Fn(&mut ActiveTool),
+) -> Vec<Arc<ActiveTool>> {
     let app_only = server_pool.app_only();
     tools
         .into_iter()
@@ -380,9 +400,16 @@ fn offer(
                 }
             };
             let before = old.and_then(|old| old.toolbox.resolve(&registered.name));
+            if let Some(before) =
+                before.filter(|before| before.is_same(&registered, &backend, kind))
+            {
+                return Some(Arc::clone(before));
+            }
             let gate =
                 gate(before.map(|tool| &tool.gate), registered.effective.max_instances.value);
-            Some(ActiveTool::new(registered, backend, gate, kind))
+            let mut tool = ActiveTool::new(registered, backend, gate, kind);
+            limit(&mut tool);
+            Some(Arc::new(tool))
         })
         .collect()
 }

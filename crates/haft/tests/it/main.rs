@@ -58,6 +58,7 @@ mod inbox;
 mod inbox_approval;
 mod inbox_webhook;
 mod live_edit;
+mod live_incremental;
 mod live_permit;
 mod live_reload;
 mod live_store;

@@ -214,7 +214,7 @@ fn a_local_tool_with_settings_of_its_own_needs_no_entry() {
     for name in ["hello", "bye"] {
         let mut tool = function(name);
         let settings = toolbox("{name: any, max_instances: 3, timeout: 9s}", &[]);
-        tool.settings = Some(settings.tools[0].settings.clone());
+        tool.settings = Some(settings.tools[0].settings.clone().into());
         found.local.push(tool);
     }
     let registration = register(&config, &found, None);

@@ -21,7 +21,7 @@ fn three(rule: &str) -> Config {
 /// Servers and a local tool that needs no entry.
 fn with_local(name: &str, servers: &[(&str, &[&str])]) -> Discovered {
     let mut found = found(&[name], servers);
-    found.local[0].settings = Some(ToolSettings::default());
+    found.local[0].settings = Some(ToolSettings::default().into());
     found
 }
 
@@ -328,7 +328,7 @@ fn of_two_rivals_the_stricter_approval_holds() {
         native("defaults: {on_name_collision: last_wins}\nservers: {a: {url: 'http://a/mcp'}}\n");
     let mut found = with_local("sum", &[("a", &["sum"])]);
     let ask = native("tools: [{name: sum, approval: ask}]").tools[0].settings.clone();
-    found.local[0].settings = Some(ask);
+    found.local[0].settings = Some(ask.into());
     let registration = register(&config, &found, None);
     assert_eq!(names(&registration), pairs(&[("sum", "a")]));
     assert_eq!(registration.tools[0].effective.approval.value.word(), "ask");

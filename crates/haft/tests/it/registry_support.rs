@@ -2,8 +2,10 @@
 //! result.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use haft::ToolDefinition;
+use haft::config::model::CompiledSchemas;
 use haft::config::{Config, ConfigError, LoadOptions};
 use haft::registry::{
     Discovered, KnownTools, Level, LocalDiscovery, Record, RegisteredTool, Registration,
@@ -61,7 +63,11 @@ pub fn definition(name: &str) -> ToolDefinition {
 
 /// A Rust function: a local tool without its own settings.
 pub fn function(name: &str) -> LocalDiscovery {
-    LocalDiscovery { definition: definition(name).into(), settings: None }
+    LocalDiscovery {
+        definition: definition(name).into(),
+        settings: None,
+        schemas: CompiledSchemas::default(),
+    }
 }
 
 /// The discovered functions, then servers with the names of their tools.
@@ -114,7 +120,7 @@ pub fn log_from(level: &str, registration: &Registration) -> Vec<String> {
 
 /// One line per tool: `name (own name) of source: settings, origin`.
 pub fn offered(registration: &Registration) -> Vec<String> {
-    let line = |tool: &RegisteredTool| {
+    let line = |tool: &Arc<RegisteredTool>| {
         let source = match &tool.source {
             ToolSource::Local => "local".to_owned(),
             ToolSource::Mcp { mcp_name, mcp_mode } => format!("{mcp_mode} {mcp_name}"),

@@ -1,5 +1,6 @@
 //! One local tool: its schemas must compile and its script must lie inside the tools directory.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -8,9 +9,10 @@ use super::merge::LocalSource;
 use super::{call_limits, explicit, metadata, sandbox, tool};
 use crate::config::Dialect;
 use crate::config::choices::{Background, LocalRuntime, Sandbox};
-use crate::config::dialect::{RawLocalConfig, RawLocalTool, RawSchema, SIGNATURE};
+use crate::config::dialect::{LocalItem, RawLocalConfig, RawLocalTool, RawSchema, SIGNATURE};
 use crate::config::model::{
-    LocalProgram, LocalTool, PreparedTool, SchemaSource, Setting, ToolSettings,
+    CompiledSchemas, LocalProgram, LocalTool, Origin, PreparedTool, SchemaSource, Setting,
+    ToolSettings,
 };
 use crate::config::node::Text;
 use crate::config::place::{At, Place, Problems};
@@ -29,8 +31,38 @@ pub(super) fn compile(
     source: LocalSource,
     sandbox: &Setting<SandboxConfig>,
     problems: &mut Problems,
+) -> Option<Arc<LocalTool>> {
+    let LocalSource { item, dialect, folder } = source;
+    match item {
+        LocalItem::Raw(raw) => {
+            compile_new(*raw, (dialect, folder), sandbox, problems).map(Arc::new)
+        }
+        LocalItem::Known(tool) => Some(with_defaults(tool, sandbox, problems)),
+    }
+}
+
+/// Applies the default sandbox, which may have changed since the tool was compiled.
+fn with_defaults(
+    mut tool: Arc<LocalTool>,
+    sandbox: &Setting<SandboxConfig>,
+    problems: &mut Problems,
+) -> Arc<LocalTool> {
+    let is_own = matches!(tool.sandbox.origin, Origin::Explicit(_));
+    let inherited = sandbox::compile_or(None, sandbox, &tool.tools_dir, problems);
+    if !is_own && tool.sandbox != inherited {
+        Arc::make_mut(&mut tool).sandbox = inherited;
+    }
+    let LocalTool { definition, background, sandbox, place, .. } = &*tool;
+    refuse_background(&definition.name, background, sandbox, place, problems);
+    tool
+}
+
+fn compile_new(
+    mut raw: RawLocalTool,
+    (dialect, folder): (Dialect, PathBuf),
+    sandbox: &Setting<SandboxConfig>,
+    problems: &mut Problems,
 ) -> Option<LocalTool> {
-    let LocalSource { mut raw, dialect, folder } = source;
     let place = raw.place.clone();
     let name = raw.name.clone().filter(|name| !name.value.is_empty()).map(|name| name.value);
     if name.is_none() && !raw.broken.contains(&"name") {
@@ -66,7 +98,7 @@ pub(super) fn compile(
     }
     let metadata =
         metadata::compile(raw.title.take(), raw.annotations.take(), raw.icons.take(), problems);
-    let mut definition = definition(shown, &mut raw, problems);
+    let (mut definition, schemas) = definition(shown, &mut raw, problems);
     metadata.apply(&mut definition);
     let program = program(shown, &raw, problems);
     let env = environment(&raw, problems);
@@ -74,13 +106,7 @@ pub(super) fn compile(
         .background
         .map_or_else(|| Setting::default(Background::default()), |at| explicit(at, |value| value));
     let sandbox = sandbox::compile_or(raw.sandbox.take(), sandbox, &folder, problems);
-    if (sandbox.value.kind, background.value) == (Sandbox::Bubblewrap, Background::Allow) {
-        problems.error(
-            &place,
-            format!("tool `{shown}`: with bubblewrap no process outlives its call"),
-            "delete `background: allow`, or use `sandbox: landlock`",
-        );
-    }
+    refuse_background(shown, &background, &sandbox, &place, problems);
     let settings = ToolSettings {
         examples: raw.examples.map(|at| explicit(at, |examples| examples)),
         limits: call_limits::compile(raw.rate, raw.burst, raw.quota, problems),
@@ -95,8 +121,9 @@ pub(super) fn compile(
     name?;
     Some(LocalTool {
         definition: Arc::new(definition),
+        schemas,
         metadata,
-        settings,
+        settings: Arc::new(settings),
         program: program?,
         background,
         sandbox,
@@ -106,6 +133,22 @@ pub(super) fn compile(
         tools_dir: folder,
         place,
     })
+}
+
+fn refuse_background(
+    tool: &str,
+    background: &Setting<Background>,
+    sandbox: &Setting<SandboxConfig>,
+    place: &Place,
+    problems: &mut Problems,
+) {
+    if (sandbox.value.kind, background.value) == (Sandbox::Bubblewrap, Background::Allow) {
+        problems.error(
+            place,
+            format!("tool `{tool}`: with bubblewrap no process outlives its call"),
+            "delete `background: allow`, or use `sandbox: landlock`",
+        );
+    }
 }
 
 /// Takes `input_schema: signature` out of the entry. In the native format a Python tool without a schema
@@ -188,23 +231,33 @@ fn requirements(tool: &str, config: &RawLocalConfig, problems: &mut Problems) ->
     packages
 }
 
-fn definition(name: &str, raw: &mut RawLocalTool, problems: &mut Problems) -> ToolDefinition {
-    let mut schema = |key: &str, schema: Option<At<crate::config::dialect::RawSchema>>| {
+fn definition(
+    name: &str,
+    raw: &mut RawLocalTool,
+    problems: &mut Problems,
+) -> (ToolDefinition, CompiledSchemas) {
+    let mut schema = |key: &str, schema: Option<At<RawSchema>>| {
         let at = schema?;
-        if let Err(problem) = Schema::shared(&at.value.0) {
+        let compiled = Schema::shared(&at.value.0);
+        if let Err(problem) = &compiled {
             problems.error(
                 &at.place,
                 format!("the `{key}` of tool `{name}` is not usable: {problem}"),
                 "write a JSON Schema (2020-12) without references to other documents",
             );
         }
-        Some(at.value.0)
+        Some((at.value.0, compiled.ok()))
     };
     let input = schema("input_schema", raw.input_schema.take());
-    let output_schema = schema("output_schema", raw.output_schema.take());
+    let output = schema("output_schema", raw.output_schema.take());
+    let (input, input_compiled) = input.unzip();
+    let (output_schema, output_compiled) = output.unzip();
+    let schemas =
+        CompiledSchemas { input: input_compiled.flatten(), output: output_compiled.flatten() };
     let description = raw.description.take().map(|at| at.value).unwrap_or_default();
     let input = input.unwrap_or_else(any_object);
-    ToolDefinition { output_schema, ..ToolDefinition::new(name, description, input) }
+    let definition = ToolDefinition::new(name, description, input);
+    (ToolDefinition { output_schema, ..definition }, schemas)
 }
 
 fn any_object() -> Value {

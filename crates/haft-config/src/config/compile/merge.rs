@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use super::Layer;
-use crate::config::dialect::RawLocalTool;
+use crate::config::dialect::LocalItem;
 use crate::config::expand::VariableUse;
 use crate::config::place::{Place, Problems};
 use crate::config::raw::{RawConfig, RawServer, RawTool};
@@ -35,7 +35,7 @@ pub(in crate::config) struct ServerSource {
 
 /// A local tool and the folder of its file.
 pub(in crate::config) struct LocalSource {
-    pub(in crate::config) raw: RawLocalTool,
+    pub(in crate::config) item: LocalItem,
     pub(in crate::config) dialect: Dialect,
     pub(in crate::config) folder: PathBuf,
 }
@@ -64,11 +64,11 @@ pub(in crate::config) fn merge(layers: Vec<Layer>, problems: &mut Problems) -> M
                 ServerSource { name, raw, dialect, folder: folder.clone(), runs_in_folder };
             add_server(&mut merged.servers, &mut server_index, server, problems);
         }
-        for raw in layer.local {
+        for item in layer.local {
             add_local(
                 &mut merged.local,
                 &mut local_index,
-                LocalSource { raw, dialect, folder: folder.clone() },
+                LocalSource { item, dialect, folder: folder.clone() },
                 problems,
             );
         }
@@ -101,12 +101,12 @@ fn add_local(
     new: LocalSource,
     problems: &mut Problems,
 ) {
-    let name = new.raw.name.as_ref().map(|name| name.value.clone());
+    let name = new.item.name().map(ToOwned::to_owned);
     let known = name.as_ref().and_then(|name| index.get(name).copied());
     match (name, known) {
         (Some(name), Some(at)) => {
             let known = &mut tools[at];
-            replaced("local tool", &name, &new.raw.place, &known.raw.place, problems);
+            replaced("local tool", &name, new.item.place(), known.item.place(), problems);
             *known = new;
         }
         (name, _) => {

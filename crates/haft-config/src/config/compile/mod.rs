@@ -20,6 +20,7 @@ mod tool_overrides;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::broken::MisconfiguredServer;
@@ -155,7 +156,7 @@ fn defaults(
 fn warn_if_unlisted(
     files: &[ConfigFile],
     tools: &[ToolEntry],
-    local: &[LocalTool],
+    local: &[Arc<LocalTool>],
     problems: &mut Problems,
 ) {
     let Some(toolbox) = files.iter().find(|file| file.dialect == Dialect::Toolbox) else { return };

@@ -13,12 +13,14 @@ mod tools_json;
 mod vscode;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub use detect::detect;
-pub use tools_json::{RawLocalConfig, RawLocalTool, RawSchema, SIGNATURE};
+pub use tools_json::{RawLocalConfig, RawLocalTool, RawSchema, SIGNATURE, read_split};
 
 use super::choices::{ConnectFailure, Start, UnresolvedEnv};
 use super::expand::{References, VariableUse, Variables};
+use super::model::LocalTool;
 use super::node::{Entry, Node, NodeValue, Text};
 use super::raw::{RawConfig, RawServer};
 use super::read::{FromNode, Named, Reader, choice};
@@ -167,11 +169,37 @@ pub struct Layer {
     /// Its content.
     pub config: RawConfig,
     /// Local tools it defines.
-    pub local: Vec<RawLocalTool>,
+    pub local: Vec<LocalItem>,
     /// True if servers run in `folder` by default.
     pub runs_in_folder: bool,
     /// References to variables in it.
     pub variables: Vec<VariableUse>,
+}
+
+/// A local tool of a file.
+pub enum LocalItem {
+    /// It has to be compiled.
+    Raw(Box<RawLocalTool>),
+    /// An earlier load compiled it.
+    Known(Arc<LocalTool>),
+}
+
+impl LocalItem {
+    /// Its name, if it has one.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Raw(tool) => tool.name.as_ref().map(|name| name.value.as_str()),
+            Self::Known(tool) => Some(&tool.definition.name),
+        }
+    }
+
+    /// Its place.
+    pub fn place(&self) -> &Place {
+        match self {
+            Self::Raw(tool) => &tool.place,
+            Self::Known(tool) => &tool.place,
+        }
+    }
 }
 
 /// The environment of a file, for its format.
@@ -227,7 +255,8 @@ pub fn read(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>, context: &F
         Dialect::Native => {
             if let Some(mut config) = RawConfig::read(root, reader) {
                 let local = config.local_tools.take().map(|it| it.value).unwrap_or_default();
-                layer.local.extend(tools_json::local_tools(local, reader));
+                let local = tools_json::local_tools(local, reader).into_iter();
+                layer.local.extend(local.map(|tool| LocalItem::Raw(Box::new(tool))));
                 layer.config = config;
             }
         }

@@ -2,11 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Layer;
+use super::{Layer, LocalItem};
 use crate::config::At;
 use crate::config::call_limits::{Burst, Quota, Rate};
 use crate::config::choices::{Approval, Background, LocalRuntime, OnLimit};
+use crate::config::entry_cache::Item;
 use crate::config::node::{Node, NodeValue, Text};
+use crate::config::place::Place;
 use crate::config::quantity::{Count, EnvValue, Span};
 use crate::config::raw::RawTool;
 use crate::config::raw_metadata::{RawAnnotations, RawIcon};
@@ -170,8 +172,35 @@ pub(super) fn read(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>) {
         }
         return;
     };
+    let items = tools.value.into_iter().map(|tool| LocalItem::Raw(Box::new(tool)));
+    add(items.collect(), tools.place, layer, reader);
+}
+
+/// Reads the new entries of a file that was split.
+pub fn read_split(root: &Node, items: Vec<Item>, layer: &mut Layer, reader: &mut Reader<'_>) {
+    let place = reader.inside("tools", |reader| reader.place(root.get("tools").unwrap_or(root)));
+    let read = |(at, item)| match item {
+        Item::Known(tool) => Some(LocalItem::Known(tool)),
+        Item::New(node) => reader.inside("tools", |reader| {
+            let read = |reader: &mut Reader<'_>| RawLocalTool::read(&node, reader);
+            reader.inside(format!("[{at}]"), read).map(|tool| LocalItem::Raw(Box::new(tool)))
+        }),
+    };
+    let items = items.into_iter().enumerate().filter_map(read).collect();
+    add(items, place, layer, reader);
+}
+
+/// Adds entries to the layer: local tools, and settings for tools of servers.
+fn add(items: Vec<LocalItem>, place: Place, layer: &mut Layer, reader: &mut Reader<'_>) {
     let mut settings = Vec::new();
-    for mut tool in tools.value {
+    for item in items {
+        let mut tool = match item {
+            LocalItem::Raw(tool) => tool,
+            LocalItem::Known(_) => {
+                layer.local.push(item);
+                continue;
+            }
+        };
         split_function(&mut tool);
         match &tool.kind {
             Some(At { value: EntryKind::Mcp, .. }) => {
@@ -192,12 +221,14 @@ pub(super) fn read(root: &Node, layer: &mut Layer, reader: &mut Reader<'_>) {
                         "delete it: it is a setting of entries with \"type\": \"local\"",
                     );
                 }
-                settings.push(mcp_settings(tool));
+                settings.push(mcp_settings(*tool));
             }
-            Some(At { value: EntryKind::Local, .. }) | None => layer.local.push(tool),
+            Some(At { value: EntryKind::Local, .. }) | None => {
+                layer.local.push(LocalItem::Raw(tool));
+            }
         }
     }
-    layer.config.tools = Some(At { value: settings, place: tools.place });
+    layer.config.tools = Some(At { value: settings, place });
 }
 
 /// The entries of `local_tools` in a native file, all of which are local.

@@ -11,6 +11,7 @@ use haft_bounds::json::Budget;
 
 use super::node::{Mark, Node};
 use crate::remedy::Remedy;
+pub(super) use strict::{NextEntry, Span, ToolList};
 
 /// Largest configuration file that is read.
 pub const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;

@@ -17,6 +17,101 @@ pub(super) fn parse(text: &str) -> Option<Node> {
     (reader.at == text.len()).then_some(node)
 }
 
+/// `{"tools": [...]}`, read one entry at a time.
+pub(in crate::config) struct ToolList<'a> {
+    reader: Reader<'a>,
+    root: Mark,
+    key: Mark,
+    list: Mark,
+    is_at_start: bool,
+}
+
+impl<'a> ToolList<'a> {
+    /// Begins at the first entry. None for any other text.
+    pub(in crate::config) fn open(text: &'a str) -> Option<Self> {
+        let mut reader = Reader { text, at: 0, line: 1, known: (0, 1) };
+        reader.skip_space();
+        let root = reader.mark();
+        let is_object = reader.take(b'{');
+        reader.skip_space();
+        let key = reader.mark();
+        let is_tools = is_object && reader.string()? == "tools";
+        reader.skip_space();
+        let has_value = is_tools && reader.take(b':');
+        reader.skip_space();
+        let list = reader.mark();
+        let is_list = has_value && reader.take(b'[');
+        is_list.then_some(Self { reader, root, key, list, is_at_start: true })
+    }
+
+    /// Goes to the next entry. None where the list is not strict JSON.
+    pub(in crate::config) fn next_entry(&mut self) -> Option<NextEntry> {
+        self.reader.skip_space();
+        if self.reader.take(b']') {
+            return Some(NextEntry::End);
+        }
+        if !std::mem::take(&mut self.is_at_start) {
+            if !self.reader.take(b',') {
+                return None;
+            }
+            self.reader.skip_space();
+        }
+        Some(NextEntry::At(self.reader.mark()))
+    }
+
+    /// The offset of the next byte.
+    pub(in crate::config) fn offset(&self) -> usize {
+        self.reader.at
+    }
+
+    /// Reads an entry.
+    pub(in crate::config) fn value(&mut self) -> Option<Node> {
+        self.reader.value(2)
+    }
+
+    /// Skips an entry whose text is known.
+    pub(in crate::config) fn skip(&mut self, bytes: usize, span: Span) {
+        if span.lines > 0 {
+            self.reader.known = (self.reader.at + span.last_line, 1);
+        }
+        self.reader.line += span.lines;
+        self.reader.at += bytes;
+    }
+
+    /// Ends after the list. Returns the positions of the object, its key and the list.
+    pub(in crate::config) fn close(mut self) -> Option<(Mark, Mark, Mark)> {
+        self.reader.skip_space();
+        let is_closed = self.reader.take(b'}');
+        self.reader.skip_space();
+        let is_end = self.reader.at == self.reader.text.len();
+        (is_closed && is_end).then_some((self.root, self.key, self.list))
+    }
+}
+
+/// What follows in a list.
+pub(in crate::config) enum NextEntry {
+    /// An entry at this position.
+    At(Mark),
+    /// The end of the list.
+    End,
+}
+
+/// The lines of a text.
+#[derive(Clone, Copy)]
+pub(in crate::config) struct Span {
+    /// Number of line breaks.
+    lines: usize,
+    /// The offset at which the last line begins.
+    last_line: usize,
+}
+
+impl Span {
+    pub(in crate::config) fn of(text: &str) -> Self {
+        let lines = memchr::memchr_iter(b'\n', text.as_bytes()).count();
+        Self { lines, last_line: text.rfind('\n').map_or(0, |at| at + 1) }
+    }
+}
+
 struct Reader<'a> {
     text: &'a str,
     at: usize,
