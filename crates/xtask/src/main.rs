@@ -22,14 +22,17 @@ mod words;
 
 use std::process::ExitCode;
 
+use conformance::gateway::Front;
+
 const HELP: &str = "\
 cargo xtask test               format, lints, tests, documentation, licences, fuzzing: what CI runs
 cargo xtask peers              install the real MCP servers and clients of the tests into target/peers
 cargo xtask conformance [PATH] the official conformance suite against Haft's client, or the one at PATH
 cargo xtask conformance server --url URL [--revision REVISION] [--scenario NAME]
                                the same suite against a running server
-cargo xtask conformance gateway
-                               and against `haft serve` with the suite's own server behind it
+cargo xtask conformance gateway [--replicas]
+                               and against `haft serve` with the suite's own server behind it: one process, or three
+                               replicas on a PostgreSQL behind a load balancer
 cargo xtask bench call-path    what a call costs, in parts and as ratios
 cargo xtask bench serve [calls] [keys] [writes] [reload]
                                what serving costs: calls over HTTP (with wrk), rates of 100 keys, registry writes,
@@ -75,7 +78,8 @@ fn main() -> ExitCode {
         ["test"] => test::run(),
         ["peers"] => peers::install(),
         ["conformance"] => conformance::client::run(),
-        ["conformance", "gateway"] => conformance::gateway::run(),
+        ["conformance", "gateway"] => conformance::gateway::run(Front::OneProcess),
+        ["conformance", "gateway", "--replicas"] => conformance::gateway::run(Front::Replicas),
         ["conformance", "server", ref options @ ..] => conformance::server::run(options),
         ["conformance", client] => conformance::client::run_program(client.as_ref()),
         ["bench", "call-path"] => bench::call_path(),
