@@ -44,6 +44,8 @@ cargo xtask bench instructions [--debug] [--by-function]
                                instructions and allocations per call by part, against their budget (callgrind)
 cargo xtask bench instructions --built
                                the same for the debug build of the tests, as `cargo xtask test` does it
+cargo xtask bench replicas [--quick] [--debug] [calls] [statements] [spread] [forward] [log] [outage]
+                               replicas on a PostgreSQL: calls against file mode, statements, delays, an outage
 cargo xtask bench console      the web console: sizes, first paint, 100,000 log entries, 1,000 tools
 cargo xtask bench mcp          Haft's MCP client against the official SDK's, and many servers at once
 cargo xtask bench select       choosing among 500 and 4,000 tools: time, memory, start-up
@@ -90,6 +92,7 @@ fn main() -> ExitCode {
         [instructions::BACKEND] => instructions::run_backend(),
         ["bench", "console"] => console::bench(),
         ["bench", "mcp"] => bench::mcp(),
+        ["bench", "replicas", ref options @ ..] => replicas::bench(options),
         ["bench", "select"] => bench::select(),
         ["bench", "start", ref options @ ..] => start::run(options),
         ["model-test"] => model::run(),
