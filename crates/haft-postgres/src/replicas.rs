@@ -186,7 +186,9 @@ impl Beat {
         let skew = self.clock.map(|clock| now - clock).filter(|skew| skew.abs() > SKEW_MAX);
         if let Some(skew) = skew {
             let (seconds, word) = (skew.abs(), if skew > 0.0 { "ahead of" } else { "behind" });
-            return Some(format!("its clock is {seconds:.0} s {word} the database's"));
+            return Some(format!(
+                "its clock is {seconds:.0} s {word} the database's: synchronize both, for example with NTP"
+            ));
         }
         let own = self.table.get(self.table.own)?;
         let mut others = self.table.replicas.iter().filter(|other| other.number != own.number);
@@ -234,5 +236,34 @@ mod tests {
         assert_eq!(ahead, "its clock is 7 s ahead of the database's");
         let behind = beat(100.0).problem(90.0).unwrap();
         assert_eq!(behind, "its clock is 10 s behind the database's");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Beat, Replica, ReplicaTable};
+
+    #[test]
+    fn clocks_that_are_apart_are_a_problem_with_a_remedy() {
+        let table = ReplicaTable { own: 1, replicas: Vec::<Replica>::new() };
+        let beat = Beat { table, clock: Some(1000.0), is_registered: true };
+        for (now, expected) in [
+            (1004.0, None),
+            (996.0, None),
+            (
+                1007.0,
+                Some(
+                    "its clock is 7 s ahead of the database's: synchronize both, for example with NTP",
+                ),
+            ),
+            (
+                940.0,
+                Some(
+                    "its clock is 60 s behind the database's: synchronize both, for example with NTP",
+                ),
+            ),
+        ] {
+            assert_eq!(beat.problem(now).as_deref(), expected);
+        }
     }
 }

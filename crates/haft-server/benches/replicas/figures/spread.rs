@@ -54,8 +54,7 @@ async fn edit(services: &[Service], sample: usize) -> Result<Duration, Failure> 
     let start = Instant::now();
     let edited = services[sample % services.len()].connect().await?;
     let edited = { edited }.send("PUT", "/api/v1/servers/unused", &server.to_string()).await?;
-    let edited = edited.checked()?;
-    let revision = edited.json()?["revision"].as_str().ok_or("no revision")?.to_owned();
+    let revision = edited.checked()?.revision;
     everywhere(services, start, async |connection| {
         let answer = connection.send("GET", "/api/v1/calls", "").await?.checked()?;
         Ok(answer.revision == revision)

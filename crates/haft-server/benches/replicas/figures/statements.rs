@@ -13,13 +13,13 @@ use crate::Failure;
 
 /// The beginning of the statement that stores a batch of the log.
 const BATCH: &str = "with moved as (";
-/// Beginnings of statements that are sent at fixed intervals, with or without calls: polls, heartbeats, upkeep, and the
-/// last use of keys.
+/// Beginnings of statements that are sent at fixed intervals, with or without calls: polls, heartbeats, upkeep, reads of
+/// the keys, and their last use.
 const PERIODIC: [&str; 5] = [
     "select name, seq from haft.topic",
-    "update haft.replica",
     "with beat as (",
     "select haft.tidy(",
+    "select t.seq, k.name, k.entry",
     "with noted as (",
 ];
 
