@@ -37,7 +37,7 @@ const TASKS: [&str; 9] = [
 /// The longest that a program may take to print its address.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// What the suite talks to.
+/// The service that the suite talks to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Front {
     OneProcess,
@@ -144,7 +144,7 @@ struct Program {
     url: String,
 }
 
-/// How a program ends.
+/// The end of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     /// It has nothing to save.

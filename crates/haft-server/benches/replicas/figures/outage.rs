@@ -16,7 +16,7 @@ use crate::Failure;
 #[derive(Default)]
 struct Calls {
     ids: Vec<String>,
-    /// What was answered instead of a result, with its number.
+    /// Failures by their text, with their number.
     failures: BTreeMap<String, usize>,
 }
 

@@ -34,7 +34,7 @@ pub(super) struct Replicas {
     pub(super) services: Vec<Service>,
 }
 
-/// What a service shares.
+/// The shared state of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sharing {
     /// Everything, the log included.
