@@ -72,7 +72,7 @@ fn start(haft: &Path, config: &str) -> std::io::Result<Replica> {
         greeting.push_str(&process.line());
         if let Ok(document) = serde_json::from_str::<Value>(&greeting) {
             let url = document["listening"].as_str().ok_or_else(|| Error::other(greeting))?;
-            return Ok(Replica { url: url.to_owned(), process: process, _workspace: workspace });
+            return Ok(Replica { url: url.to_owned(), process, _workspace: workspace });
         }
     }
 }

@@ -48,12 +48,16 @@ pub(super) async fn measure(effort: &Effort, table: &mut Table) -> Result<(), Fa
             *failures.entry(what).or_insert(0) += count;
         }
     }
-    failures.iter().for_each(|(what, count)| eprintln!("  {count:>6} {what}"));
+    for (what, count) in &failures {
+        eprintln!("  {count:>6} {what}");
+    }
     let failed: usize = failures.values().sum();
     replicas.shipped().await?;
     let rows = replicas.database.sql("select execution_id from haft.call");
     let mut rows_of: BTreeMap<&str, usize> = BTreeMap::new();
-    rows.lines().for_each(|id| *rows_of.entry(id).or_default() += 1);
+    for id in rows.lines() {
+        *rows_of.entry(id).or_default() += 1;
+    }
     let distinct: BTreeSet<&str> = ids.iter().map(String::as_str).collect();
     let once = distinct.iter().filter(|id| rows_of.get(**id) == Some(&1)).count();
     let what = format!("failed of {attempts} calls, database gone for {} s", gone.as_secs());

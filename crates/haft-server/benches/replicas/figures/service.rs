@@ -71,14 +71,12 @@ impl Service {
         let program = |args: &[&str]| {
             Program::new(env!("CARGO_BIN_EXE_haft"), &workspace).with_builtins().args(args)
         };
-        let key = match key {
-            Some(key) => key,
-            None => {
-                let created = program(&["keys", "create", "--scope", "admin", "--name", "bench"]);
-                let created = created.run();
-                let key = created.stdout.split_whitespace().find(|it| it.starts_with("haft_"));
-                key.ok_or(created.stderr)?.to_owned()
-            }
+        let key = if let Some(key) = key {
+            key
+        } else {
+            let created = program(&["keys", "create", "--scope", "admin", "--name", "bench"]).run();
+            let key = created.stdout.split_whitespace().find(|it| it.starts_with("haft_"));
+            key.ok_or(created.stderr)?.to_owned()
         };
         let process = program(&["serve"]).start();
         let service = Self { port, key, process, workspace };
@@ -131,7 +129,7 @@ impl Service {
         for file in fs::read_dir(self.workspace.path().join("logs"))? {
             let path = file?.path();
             if path.extension().is_some_and(|extension| extension == "jsonl") {
-                lines += fs::read(path)?.iter().filter(|byte| **byte == b'\n').count();
+                lines += fs::read_to_string(path)?.lines().count();
             }
         }
         Ok(lines)
