@@ -56,8 +56,8 @@ async fn a_key_works_at_every_replica_at_once_and_ends_at_every_replica() {
     assert_eq!(one.workspace.read(".haft/keys.json"), None);
 }
 
-/// The key is deleted as a replica deletes it, and the notification is lost: the poll alone has to find it, at replicas
-/// that know the key and would not ask for it.
+/// The key is deleted as a replica deletes it, and the notification is lost: the poll, or the read before a request when
+/// the keys are older than a second, has to find it, at replicas that know the key and would not ask for it.
 #[tokio::test]
 async fn a_revoked_key_ends_at_every_replica_without_a_notification() {
     let Some(test) = database() else { return };
