@@ -6728,7 +6728,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The file of the keys cannot be read. */
+            /** @description The keys cannot be read: from their file, or with `shared` from the database. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6851,7 +6851,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The file of the keys cannot be written. */
+            /** @description The keys cannot be written: to their file, or with `shared` to the database. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -6935,7 +6935,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The file of the keys cannot be written. */
+            /** @description The keys cannot be written: to their file, or with `shared` to the database. */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -7061,7 +7061,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The file of the keys cannot be written. */
+            /** @description The keys cannot be written: to their file, or with `shared` to the database. */
             503: {
                 headers: {
                     [name: string]: unknown;

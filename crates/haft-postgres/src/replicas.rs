@@ -186,7 +186,9 @@ impl Beat {
         let skew = self.clock.map(|clock| now - clock).filter(|skew| skew.abs() > SKEW_MAX);
         if let Some(skew) = skew {
             let (seconds, word) = (skew.abs(), if skew > 0.0 { "ahead of" } else { "behind" });
-            return Some(format!("its clock is {seconds:.0} s {word} the database's"));
+            return Some(format!(
+                "its clock is {seconds:.0} s {word} the database's: synchronize both, for example with NTP"
+            ));
         }
         let own = self.table.get(self.table.own)?;
         let mut others = self.table.replicas.iter().filter(|other| other.number != own.number);
@@ -231,8 +233,14 @@ mod tests {
     fn clocks_that_differ_by_more_than_five_seconds_are_a_problem() {
         assert_eq!(beat(100.0).problem(104.0), None);
         let ahead = beat(100.0).problem(107.0).unwrap();
-        assert_eq!(ahead, "its clock is 7 s ahead of the database's");
+        assert_eq!(
+            ahead,
+            "its clock is 7 s ahead of the database's: synchronize both, for example with NTP"
+        );
         let behind = beat(100.0).problem(90.0).unwrap();
-        assert_eq!(behind, "its clock is 10 s behind the database's");
+        assert_eq!(
+            behind,
+            "its clock is 10 s behind the database's: synchronize both, for example with NTP"
+        );
     }
 }

@@ -3,6 +3,7 @@
 // A test that cannot be set up has failed, so everything here panics.
 #![allow(clippy::missing_panics_doc)]
 
+mod balancer;
 pub mod canary;
 pub mod embeddings;
 pub mod fixture;
@@ -22,6 +23,7 @@ mod tcp_proxy;
 pub mod times;
 mod workspace;
 
+pub use balancer::Balancer;
 pub use flood::Flood;
 pub use log_capture::LogCapture;
 pub use model::{ModelServer, Step};

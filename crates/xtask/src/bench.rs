@@ -7,7 +7,7 @@ use crate::run::{cargo, step};
 use crate::tools::require_program;
 
 /// Benchmarks measure what is shipped.
-const PROFILE: &str = "--profile=dist";
+pub(crate) const PROFILE: &str = "--profile=dist";
 
 pub(crate) fn call_path() -> Result<()> {
     step(&mut cargo(&["build", PROFILE, "--package", "haft-server"]))?;

@@ -22,14 +22,17 @@ mod words;
 
 use std::process::ExitCode;
 
+use conformance::gateway::Front;
+
 const HELP: &str = "\
 cargo xtask test               format, lints, tests, documentation, licences, fuzzing: what CI runs
 cargo xtask peers              install the real MCP servers and clients of the tests into target/peers
 cargo xtask conformance [PATH] the official conformance suite against Haft's client, or the one at PATH
 cargo xtask conformance server --url URL [--revision REVISION] [--scenario NAME]
                                the same suite against a running server
-cargo xtask conformance gateway
-                               and against `haft serve` with the suite's own server behind it
+cargo xtask conformance gateway [--replicas]
+                               and against `haft serve` with the suite's own server behind it: one process, or three
+                               replicas on a PostgreSQL behind a load balancer
 cargo xtask bench call-path    what a call costs, in parts and as ratios
 cargo xtask bench serve [calls] [keys] [writes] [reload]
                                what serving costs: calls over HTTP (with wrk), rates of 100 keys, registry writes,
@@ -41,6 +44,8 @@ cargo xtask bench instructions [--debug] [--by-function]
                                instructions and allocations per call by part, against their budget (callgrind)
 cargo xtask bench instructions --built
                                the same for the debug build of the tests, as `cargo xtask test` does it
+cargo xtask bench replicas [--quick] [--debug] [calls] [statements] [spread] [forward] [log] [outage]
+                               replicas on a PostgreSQL: calls against file mode, statements, delays, an outage
 cargo xtask bench console      the web console: sizes, first paint, 100,000 log entries, 1,000 tools
 cargo xtask bench mcp          Haft's MCP client against the official SDK's, and many servers at once
 cargo xtask bench select       choosing among 500 and 4,000 tools: time, memory, start-up
@@ -76,7 +81,8 @@ fn main() -> ExitCode {
         ["test"] => test::run(),
         ["peers"] => peers::install(),
         ["conformance"] => conformance::client::run(),
-        ["conformance", "gateway"] => conformance::gateway::run(),
+        ["conformance", "gateway"] => conformance::gateway::run(Front::OneProcess),
+        ["conformance", "gateway", "--replicas"] => conformance::gateway::run(Front::Replicas),
         ["conformance", "server", ref options @ ..] => conformance::server::run(options),
         ["conformance", client] => conformance::client::run_program(client.as_ref()),
         ["bench", "call-path"] => bench::call_path(),
@@ -87,6 +93,7 @@ fn main() -> ExitCode {
         [instructions::BACKEND] => instructions::run_backend(),
         ["bench", "console"] => console::bench(),
         ["bench", "mcp"] => bench::mcp(),
+        ["bench", "replicas", ref options @ ..] => replicas::bench(options),
         ["bench", "select"] => bench::select(),
         ["bench", "start", ref options @ ..] => start::run(options),
         ["model-test"] => model::run(),

@@ -1,13 +1,13 @@
-//! Replicas on a real PostgreSQL: under faults, and to look at.
+//! Replicas on a real PostgreSQL: under faults, measured, and to look at.
 
 use anyhow::Result;
 
+use crate::bench;
 use crate::run::{cargo, step};
 use crate::tools::require_answer;
 
 /// Debug builds: the checks are about promises, not speed.
-const ARGS: [&str; 6] =
-    ["bench", "--profile=dev", "--package", "haft-server", "--bench", "replicas"];
+const DEBUG: &str = "--profile=dev";
 
 /// Debian keeps the program outside the search path.
 const INITDB: &str = "command -v initdb || ls /usr/lib/postgresql/*/bin/initdb";
@@ -27,15 +27,23 @@ pub(crate) fn require_pgbouncer() -> Result<()> {
 
 /// Checks three replicas under faults. `options` are the program's own.
 pub(crate) fn chaos(options: &[&str]) -> Result<()> {
-    run("chaos", options)
+    run(DEBUG, "chaos", options)
 }
 
 /// Starts three replicas until Ctrl-C.
 pub(crate) fn demo() -> Result<()> {
-    run("demo", &[])
+    run(DEBUG, "demo", &[])
 }
 
-fn run(mode: &str, options: &[&str]) -> Result<()> {
+/// Measures replicas. `options` are the program's own, or `--debug`: a debug build, to try it out.
+pub(crate) fn bench(options: &[&str]) -> Result<()> {
+    let is_debug = options.contains(&"--debug");
+    let options: Vec<_> = options.iter().copied().filter(|option| *option != "--debug").collect();
+    run(if is_debug { DEBUG } else { bench::PROFILE }, "figures", &options)
+}
+
+fn run(profile: &str, mode: &str, options: &[&str]) -> Result<()> {
     require_postgres()?;
-    step(cargo(&ARGS).args(["--", mode]).args(options))
+    let args = ["bench", profile, "--package", "haft-server", "--bench", "replicas", "--", mode];
+    step(cargo(&args).args(options))
 }

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 
+use crate::conformance::gateway::Front;
 use crate::run::{cargo, step};
 use crate::tools::{DENY, NEXTEST, TARPAULIN, require};
 use crate::{
@@ -39,7 +40,8 @@ pub(crate) fn run() -> Result<()> {
     // alone, everything below it would be built a second time.
     console::check_built()?;
     conformance::client::run_built()?;
-    conformance::gateway::run_built()?;
+    conformance::gateway::run_built(Front::OneProcess)?;
+    conformance::gateway::run_built(Front::Replicas)?;
     instructions::check_built()?;
     dist::check_built()?;
     step(DENY.command()?.args(["check", "licenses", "bans", "sources"]))?;

@@ -1,5 +1,5 @@
 //! Three replicas on a real PostgreSQL: `chaos` checks them under faults (`cargo xtask chaos`), `demo` shows them
-//! (`cargo xtask demo replicas`).
+//! (`cargo xtask demo replicas`), `figures` measures them (`cargo xtask bench replicas`).
 //!
 //! Options of `chaos`: `--minutes N` or `--seconds N`, `--seed N`, `--plant-fault` (the check of the registry must fail).
 
@@ -9,6 +9,7 @@ mod chaos;
 mod client;
 mod cluster;
 mod demo;
+mod figures;
 mod health;
 mod keys;
 mod leaks;
@@ -42,6 +43,7 @@ fn main() -> Result<ExitCode, Failure> {
             Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
         Some("demo") => runtime.block_on(demo::run()).map(|()| ExitCode::SUCCESS),
-        _ => Err("choose `chaos` or `demo`".into()),
+        Some("figures") => runtime.block_on(figures::run(args)).map(|()| ExitCode::SUCCESS),
+        _ => Err("choose `chaos`, `demo` or `figures`".into()),
     }
 }

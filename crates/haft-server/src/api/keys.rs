@@ -186,7 +186,7 @@ impl CreatedKey {
     get, path = "/api/v1/keys", operation_id = "list_keys", tag = "keys",
     responses(
         (status = 200, description = "The keys.", body = KeyList),
-        (status = 503, description = "The file of the keys cannot be read."),
+        (status = 503, description = "The keys cannot be read: from their file, or with `shared` from the database."),
     )
 )]
 async fn list(State(service): State<Arc<Service>>) -> Result<JsonAnswer<KeyList>, Problem> {
@@ -209,7 +209,7 @@ async fn list(State(service): State<Arc<Service>>) -> Result<JsonAnswer<KeyList>
         (status = 201, description = "The key.", body = CreatedKey),
         (status = 409, description = "A key has this name."),
         (status = 422, description = "The name is invalid, the profile is unknown, or an admin key is bound to one."),
-        (status = 503, description = "The file of the keys cannot be written."),
+        (status = 503, description = "The keys cannot be written: to their file, or with `shared` to the database."),
     )
 )]
 async fn create(
@@ -252,7 +252,7 @@ async fn create(
         (status = 200, description = "The key with its new secret.", body = CreatedKey),
         (status = 404, description = "No key has this name."),
         (status = 422, description = "A time cannot be read."),
-        (status = 503, description = "The file of the keys cannot be written."),
+        (status = 503, description = "The keys cannot be written: to their file, or with `shared` to the database."),
     )
 )]
 async fn rotate(
@@ -275,7 +275,7 @@ async fn rotate(
     responses(
         (status = 204, description = "It is revoked."),
         (status = 404, description = "No key has this name."),
-        (status = 503, description = "The file of the keys cannot be written."),
+        (status = 503, description = "The keys cannot be written: to their file, or with `shared` to the database."),
     )
 )]
 async fn revoke(

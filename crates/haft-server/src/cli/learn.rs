@@ -2,12 +2,14 @@
 
 use std::process::ExitCode;
 
+use haft::config::choices::LogShip;
 use haft::record::{Filter, LoggedCall, read};
 use haft::select::Proposal;
 use haft::{Config, Status};
 use jiff::Timestamp;
 
 use super::log::unreadable;
+use super::log_shared;
 use super::toolbox::{Purpose, Toolbox};
 use super::{Global, block_on, print_json, trusted_configuration};
 use crate::terminal;
@@ -54,9 +56,12 @@ pub(super) fn run(global: &Global, args: &LearnArgs) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// The calls that succeeded.
+/// The calls that succeeded: those of all replicas if their log is shipped.
 fn calls(config: &Config, since: Option<Timestamp>) -> anyhow::Result<Vec<LoggedCall>> {
     let filter = Filter { status: Some(Status::Success), since, ..Filter::default() };
+    if config.log.ship.value == LogShip::Shared {
+        return Ok(log_shared::find(config, &filter)?.0);
+    }
     let mut found = Vec::new();
     for call in read(&config.log.dir.value, &filter).map_err(unreadable)? {
         match call {

@@ -1,4 +1,4 @@
-//! `haft log` over all replicas.
+//! The log of all replicas, for `haft log`, `haft why` and `haft learn`.
 
 use haft::Config;
 use haft::config::choices::LogShip;

@@ -7,6 +7,7 @@ use clap::Args;
 use haft::record::{Filter, LoggedCall, read};
 
 use super::log::unreadable;
+use super::log_shared::{self, shared_configuration};
 use super::service::{self, Reply, Request};
 use super::{EXIT_RUNTIME, Failure, Global, configuration, print_json};
 use crate::explanation::Explanation;
@@ -22,7 +23,16 @@ pub(super) struct WhyArgs {
 }
 
 pub(super) fn run(global: &Global, args: &WhyArgs) -> anyhow::Result<ExitCode> {
-    let call = find(&log_dir(global, args.dir.as_ref())?, &args.id)?;
+    // Files that are named are read as they are.
+    let shared = if args.dir.is_none() { shared_configuration(global) } else { None };
+    let found = match &shared {
+        Some(config) => log_shared::find(config, &filter(&args.id))?.0.pop(),
+        None => of_files(&log_dir(global, args.dir.as_ref())?, &args.id)?,
+    };
+    let call = found.ok_or_else(|| {
+        let remedy = "`haft log` shows the newest calls with their ids";
+        Failure::new(EXIT_RUNTIME, format!("no call has the id `{}`", args.id), remedy)
+    })?;
     let explanation = Explanation::of(&call);
     if global.json {
         print_json(&explanation)?;
@@ -47,11 +57,11 @@ pub(super) fn log_dir(global: &Global, dir: Option<&PathBuf>) -> anyhow::Result<
     }
 }
 
-fn find(dir: &std::path::Path, id: &str) -> anyhow::Result<LoggedCall> {
-    let filter = Filter { execution_id: Some(id.to_owned()), limit: Some(1), ..Filter::default() };
-    let found = read(dir, &filter).map_err(unreadable)?.next().transpose().map_err(unreadable)?;
-    found.ok_or_else(|| {
-        let remedy = "`haft log` shows the newest calls with their ids";
-        Failure::new(EXIT_RUNTIME, format!("no call has the id `{id}`"), remedy).into()
-    })
+fn filter(id: &str) -> Filter {
+    Filter { execution_id: Some(id.to_owned()), limit: Some(1), ..Filter::default() }
+}
+
+fn of_files(dir: &std::path::Path, id: &str) -> anyhow::Result<Option<LoggedCall>> {
+    let mut found = read(dir, &filter(id)).map_err(unreadable)?;
+    Ok(found.next().transpose().map_err(unreadable)?)
 }

@@ -2,8 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails to set itself up has failed")]
 
 mod apps;
-#[path = "../serve/balancer.rs"]
-mod balancer;
 mod broken;
 mod clients;
 mod endpoint;

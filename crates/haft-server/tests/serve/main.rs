@@ -16,7 +16,6 @@ mod attack_registry;
 mod attack_secrets;
 mod attack_stderr;
 mod audit;
-mod balancer;
 mod calls;
 
 mod client_python;

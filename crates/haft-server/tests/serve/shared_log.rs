@@ -81,8 +81,46 @@ async fn calls_of_every_replica_are_found_at_every_replica() {
     assert!(!listed.stdout.contains(&first));
     let shown = haft(&one.workspace, &["log", "show", &second]).run();
     assert!(shown.stdout.contains("quokka"), "{}", shown.stderr);
+    let why = haft(&one.workspace, &["--json", "why", &second]).run();
+    assert_eq!(why.code, 0, "{}", why.stderr);
+    let why: Value = serde_json::from_str(&why.stdout).unwrap();
+    assert_eq!((&why["execution_id"], &why["tool"]), (&json!(second), &json!("greet")));
+    let of_files = haft(&one.workspace, &["why", &second, "--dir", "logs"]).run();
+    assert_eq!(of_files.code, 1, "{}", of_files.stdout);
     let of_files = haft(&one.workspace, &["--json", "log", "--dir", "logs"]).run();
     assert!(of_files.stdout.contains(&first) && !of_files.stdout.contains(&second));
+}
+
+/// Requests that reached another replica are examples too.
+#[tokio::test]
+async fn examples_are_learned_from_the_calls_of_all_replicas() {
+    let Some(test) = database() else { return };
+    let keeping = |name| {
+        let workspace = workspace(&test.url);
+        workspace.write("haft.yaml", config(&test.url, "log: {requests: true}\n"));
+        replica_in(workspace, name)
+    };
+    let (one, two) = (keeping("one"), keeping("two"));
+    assert_eq!(one.post("/api/v1/tools", &tool("greet", "greet.py")).await.status, 201);
+    let other = json!({
+        "name": "weather", "description": "The weather of a place.", "type": "local",
+        "input_schema": {"type": "object"}, "config": {"script_path": "other.py"},
+    });
+    assert_eq!(one.post("/api/v1/tools", &other.to_string()).await.status, 201);
+    until_greets(&two, "greet", "Hello!").await;
+    let body = json!({"arguments": {}, "request": "the weather of a place"}).to_string();
+    let answer = two.post("/api/v1/tools/greet/call", &body).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    until("it is shipped", async || {
+        let request = "select count(*) from haft.call where entry like '%weather of a place%'";
+        (test.sql(request) == "1").then_some(())
+    })
+    .await;
+    let learned = haft(&one.workspace, &["--json", "learn"]).run();
+    assert_eq!(learned.code, 0, "{}", learned.stderr);
+    let proposals: Value = serde_json::from_str(&learned.stdout).unwrap();
+    assert_eq!(proposals[0]["tool"], "greet", "{proposals}");
+    assert_eq!(proposals[0]["examples"][0]["request"], "the weather of a place", "{proposals}");
 }
 
 /// The database is away, and a replica is killed before it ships what it has.

@@ -163,6 +163,9 @@ fn a_database_that_cannot_be_used_ends_the_start() {
         test.url
     );
     start("no tables", manual);
+    test.sql(&format!("alter database {} owner to postgres", test.name));
+    start("no privileges", config(&test.url, ""));
+    test.sql(&format!("alter database {0} owner to {0}", test.name));
     let everywhere = config(&test.url, "api: {listen: \"0.0.0.0:0\"}\n");
     let workspace = workspace(&test.url);
     workspace.write("haft.yaml", everywhere);

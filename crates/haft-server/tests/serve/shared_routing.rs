@@ -3,10 +3,9 @@
 use haft_server::keys::Scope;
 use reqwest::Method;
 use serde_json::{Value, json};
-use testkit::Workspace;
 use testkit::postgres::{TestDatabase, database};
+use testkit::{Balancer, Workspace};
 
-use crate::balancer::Balancer;
 use crate::client;
 use crate::faults::{call, until};
 use crate::served::{SERVE, Served, answer, create_key, haft};

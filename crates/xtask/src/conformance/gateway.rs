@@ -1,4 +1,5 @@
-//! The suite against `haft serve`, with a server behind it that has everything the suite calls.
+//! The suite against `haft serve`, with a server behind it that has everything the suite calls: one process, or three
+//! replicas on a PostgreSQL behind a load balancer that sends each request to the next one over a new connection.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -13,8 +14,8 @@ use serde_json::Value;
 
 use super::server;
 use super::suite::{self, LEGACY, MODERN};
-use crate::peers;
 use crate::run::{cargo, shown_path, step, target};
+use crate::{peers, replicas};
 
 /// Each revision, the era in which the gateway speaks to the server behind it, and what is judged beside the required
 /// scenarios. What a client may use of one era has no counterpart in the other.
@@ -36,19 +37,30 @@ const TASKS: [&str; 9] = [
 /// The longest that a program may take to print its address.
 const START_TIMEOUT: Duration = Duration::from_mins(1);
 
+/// The service that the suite talks to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Front {
+    OneProcess,
+    Replicas,
+}
+
 /// Builds the gateway and the server behind it, and tests them together.
-pub(crate) fn run() -> Result<()> {
-    step(&mut cargo(&["build", "--package", "haft-server", "--bin", "haft"]))?;
-    step(&mut cargo(&["build", "--package", "testkit", "--bin", "conformance-server"]))?;
-    run_built()
+pub(crate) fn run(front: Front) -> Result<()> {
+    // With the features of the whole workspace, as the tests build them.
+    let build = ["build", "--workspace", "--bin=haft", "--bin=conformance-server"];
+    step(cargo(&build).arg("--bin=replica-cluster"))?;
+    run_built(front)
 }
 
 /// Tests them as the tests built them.
-pub(crate) fn run_built() -> Result<()> {
+pub(crate) fn run_built(front: Front) -> Result<()> {
     peers::install()?;
+    if front == Front::Replicas {
+        replicas::require_postgres()?;
+    }
     let mut failed = Vec::new();
     for (revision, era, judged) in ERAS {
-        if let Err(error) = run_era(revision, era, judged) {
+        if let Err(error) = run_era(front, revision, era, judged) {
             failed.push(format!("{error:#}"));
         }
     }
@@ -56,24 +68,53 @@ pub(crate) fn run_built() -> Result<()> {
     Ok(())
 }
 
-fn run_era(revision: &'static str, era: &str, judged: &[&str]) -> Result<()> {
-    let folder = suite::folder().join(format!("gateway-{revision}"));
+fn run_era(front: Front, revision: &'static str, era: &str, judged: &[&str]) -> Result<()> {
+    let folder = suite::folder().join(format!("{}-{revision}", front.name()));
     suite::clear(&folder)?;
     fs::create_dir_all(&folder)?;
     let mut behind = Command::new(target().join("debug/conformance-server"));
-    let behind = Program::start(behind.args(["http", "0"]), &folder.join("behind.txt"), |text| {
-        text.strip_suffix('\n').map(str::to_owned)
-    })?;
+    let errors = folder.join("behind.txt");
+    let behind = Program::start(behind.args(["http", "0"]), &errors, End::Killed, line)?;
     fs::write(folder.join("haft.yaml"), config(&behind.url, era))?;
-    let mut gateway = Command::new(target().join("debug/haft"));
-    gateway.args(["--json", "serve", "--listen", "127.0.0.1:0"]).current_dir(&folder);
-    // The suite counts the tools of the server behind.
-    gateway.env("HAFT__BUILTIN__ENABLED", "false");
-    let gateway = Program::start(&mut gateway, &folder.join("haft.txt"), |text| {
-        let greeting: Value = serde_json::from_str(text).ok()?;
-        greeting["listening"].as_str().map(str::to_owned)
-    })?;
+    let gateway = front.start(&folder)?;
     server::run_all(&format!("{}/mcp", gateway.url), Some(revision), judged)
+}
+
+impl Front {
+    fn name(self) -> &'static str {
+        match self {
+            Self::OneProcess => "gateway",
+            Self::Replicas => "replicas",
+        }
+    }
+
+    /// Starts it with the configuration in a folder.
+    fn start(self, folder: &Path) -> Result<Program> {
+        let haft = target().join("debug/haft");
+        let errors = folder.join("haft.txt");
+        match self {
+            Self::OneProcess => {
+                let mut gateway = Command::new(haft);
+                gateway.args(["--json", "serve", "--listen", "127.0.0.1:0"]).current_dir(folder);
+                // The suite counts the tools of the server behind.
+                gateway.env("HAFT__BUILTIN__ENABLED", "false");
+                Program::start(&mut gateway, &errors, End::Killed, |text| {
+                    let greeting: Value = serde_json::from_str(text).ok()?;
+                    greeting["listening"].as_str().map(str::to_owned)
+                })
+            }
+            Self::Replicas => {
+                let mut cluster = Command::new(target().join("debug/replica-cluster"));
+                cluster.arg(haft).arg(folder.join("haft.yaml"));
+                Program::start(&mut cluster, &errors, End::ByItself, line)
+            }
+        }
+    }
+}
+
+/// The address that a program prints as a line.
+fn line(text: &str) -> Option<String> {
+    text.strip_suffix('\n').map(str::to_owned)
 }
 
 /// Names as the suite calls them, everything allowed, and more time than any scenario has.
@@ -99,7 +140,17 @@ servers:
 /// A program that runs for as long as this is held.
 struct Program {
     child: Child,
+    end: End,
     url: String,
+}
+
+/// The end of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// It has nothing to save.
+    Killed,
+    /// It ends the programs that it has started when its standard input ends.
+    ByItself,
 }
 
 impl Program {
@@ -107,15 +158,16 @@ impl Program {
     fn start(
         command: &mut Command,
         errors: &Path,
+        end: End,
         address: impl Fn(&str) -> Option<String> + Send + 'static,
     ) -> Result<Self> {
         let name = Path::new(command.get_program()).to_path_buf();
         let name = shown_path(&name);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(errors)?);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(File::create(errors)?);
         let mut child = command.spawn().with_context(|| format!("{name} could not be started"))?;
         let stdout = child.stdout.take();
         // From here on it ends with this function, too.
-        let mut program = Self { child, url: String::new() };
+        let mut program = Self { child, end, url: String::new() };
         let stdout = stdout.context("its output was not kept")?;
         let (found, address_found) = mpsc::channel();
         // It reads to the end: a program whose output is not read would block.
@@ -139,8 +191,11 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // Neither has anything to save, and an error means that it has ended by itself.
-        let _ = self.child.kill();
+        drop(self.child.stdin.take());
+        // An error means that it has ended.
+        if self.end == End::Killed {
+            let _ = self.child.kill();
+        }
         let _ = self.child.wait();
     }
 }

@@ -3,12 +3,11 @@
 use serde_json::{Value, json};
 use testkit::peers::{CommandLine, Era, node_program, python_program};
 use testkit::postgres::database;
-use testkit::{Program, Running, Workspace};
+use testkit::{Balancer, Program, Running, Workspace};
 use tokio::task::spawn_blocking;
 
 use super::report;
 use super::toolbox::program;
-use crate::balancer::Balancer;
 use crate::served::{SERVE, create_key, greeting};
 use crate::support;
 

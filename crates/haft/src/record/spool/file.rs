@@ -35,6 +35,8 @@ pub(super) struct ReadLines {
     pub(super) batch: ShipBatch,
     /// Number of lines that are not entries.
     pub(super) malformed: u64,
+    /// True if the file had no further complete line.
+    pub(super) has_all: bool,
 }
 
 impl SpoolFile {
@@ -99,7 +101,8 @@ impl SpoolFile {
     /// Reads complete lines from `from` on, at most one batch.
     pub(super) fn read(&self, from: u64) -> Result<ReadLines, LogError> {
         let failed = |error| LogError::read(&self.log.path, error);
-        let mut read = ReadLines { batch: ShipBatch { to: from, rows: Vec::new() }, malformed: 0 };
+        let batch = ShipBatch { to: from, rows: Vec::new() };
+        let mut read = ReadLines { batch, malformed: 0, has_all: false };
         if self.file.metadata().map_err(failed)?.len() <= from {
             return Ok(read);
         }
@@ -107,7 +110,11 @@ impl SpoolFile {
         reader.seek(SeekFrom::Start(from)).map_err(failed)?;
         for _ in 0..BATCH_LINES_MAX {
             let is_complete = read_line(&mut reader, &mut read).map_err(failed)?;
-            if !is_complete || read.batch.to - from >= BATCH_BYTES_MAX {
+            if !is_complete {
+                read.has_all = true;
+                break;
+            }
+            if read.batch.to - from >= BATCH_BYTES_MAX {
                 break;
             }
         }

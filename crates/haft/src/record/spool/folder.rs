@@ -1,6 +1,6 @@
 //! The files of one spool and their cursors. Blocking: it reads the disk.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,6 +22,8 @@ pub(super) struct SpoolFolder {
     files: Vec<SpoolFile>,
     /// The cursors of the sink. `None` before they are read, and after a failure.
     pub(super) cursors: Option<HashMap<String, u64>>,
+    /// Files whose lines were all read since the last [`begin`](Self::begin).
+    read: HashSet<String>,
     shipped: ShippedFiles,
 }
 
@@ -41,7 +43,13 @@ impl SpoolFolder {
             return Ok(None);
         }
         let id = SpoolId::of(&dir)?;
-        Ok(Some(Self { dir, id, files: Vec::new(), cursors: None, shipped }))
+        Ok(Some(Self { dir, id, files: Vec::new(), cursors: None, read: HashSet::new(), shipped }))
+    }
+
+    /// Begins a pass over the files. Lines that are written while a batch is sent wait for the next pass, so that they
+    /// share a batch with later ones.
+    pub(super) fn begin(&mut self) {
+        self.read.clear();
     }
 
     /// Finds new files. A file that cannot be opened does not hold up the others.
@@ -96,11 +104,17 @@ impl SpoolFolder {
                 let batch = ShipBatch { to: 0, rows: Vec::new() };
                 return Ok(Some(Pending::Lines { from, batch, malformed: 0 }));
             }
-            let ReadLines { batch, malformed } = file.read(from.at)?;
-            if batch.to > from.at {
-                return Ok(Some(Pending::Lines { from, batch, malformed }));
+            let is_at_its_path = file.is_at_its_path();
+            if !(is_at_its_path && self.read.contains(&from.file)) {
+                let ReadLines { batch, malformed, has_all } = file.read(from.at)?;
+                if has_all {
+                    self.read.insert(from.file.clone());
+                }
+                if batch.to > from.at {
+                    return Ok(Some(Pending::Lines { from, batch, malformed }));
+                }
             }
-            if !file.is_at_its_path() {
+            if !is_at_its_path {
                 self.shipped.forget(file.path());
                 self.files.remove(index);
                 return Ok(Some(Pending::Gone(from)));

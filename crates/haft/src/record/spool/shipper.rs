@@ -58,6 +58,12 @@ impl Shipper {
         self.status.borrow().clone()
     }
 
+    /// Number of passes over the files that began.
+    #[cfg(test)]
+    pub(crate) fn passes(&self) -> u64 {
+        self.begun.load(Ordering::Acquire)
+    }
+
     /// Ships until `stop`, and then what is left, for a few seconds.
     pub async fn run(self: Arc<Self>, dir: LogDir, stop: CancellationToken) {
         let mut folder = None;
@@ -65,7 +71,7 @@ impl Shipper {
         loop {
             let is_last = stop.is_cancelled();
             let pass = self.begun.fetch_add(1, Ordering::AcqRel) + 1;
-            let passing = self.pass(&mut folder, dir());
+            let passing = self.pass(&mut folder, dir(), is_last);
             let outcome = if is_last {
                 timeout(LAST_LINES_MAX, passing).await.unwrap_or_else(|_| Err(ran_out()))
             } else {
@@ -112,10 +118,11 @@ impl Shipper {
         &self,
         folder: &mut Option<SpoolFolder>,
         dir: Option<PathBuf>,
+        is_last: bool,
     ) -> Result<(), String> {
         if let Some(open) = folder.take() {
             let is_current = dir.as_ref() == Some(&open.dir);
-            let shipped = self.ship_folder(folder, open).await;
+            let shipped = self.ship_folder(folder, open, is_last).await;
             if is_current || shipped.is_err() {
                 return shipped;
             }
@@ -126,7 +133,7 @@ impl Shipper {
         let opened = spawn_blocking(move || SpoolFolder::open(dir, shipped)).await;
         let opened = opened.map_err(|error| error.to_string())?;
         match opened.map_err(|error| format!("{}; {}", error.problem(), error.remedy()))? {
-            Some(open) => self.ship_folder(folder, open).await,
+            Some(open) => self.ship_folder(folder, open, is_last).await,
             None => Ok(()),
         }
     }
@@ -136,8 +143,14 @@ impl Shipper {
         &self,
         place: &mut Option<SpoolFolder>,
         mut open: SpoolFolder,
+        is_last: bool,
     ) -> Result<(), String> {
+        open.begin();
         loop {
+            if is_last {
+                // No pass follows that could ship what is written meanwhile.
+                open.begin();
+            }
             if open.cursors.is_none() {
                 match self.sink.cursor(&open.id).await {
                     Ok(cursors) => {
@@ -204,6 +217,8 @@ impl Shipper {
                 Ok(Shipped::At(at)) => {
                     from.at = at;
                     open.moved(&from);
+                    // The lines of the batch that the sink does not have are read again.
+                    open.begin();
                     return Ok(());
                 }
                 Err(SinkError::Rejected { problem }) => match batch.rows.as_slice() {

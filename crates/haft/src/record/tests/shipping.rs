@@ -30,6 +30,8 @@ struct Memory {
     /// The tool whose rows are refused.
     refused_tool: Option<&'static str>,
     forgotten: usize,
+    /// Text that is added to today's file of a folder while a batch is stored.
+    added_meanwhile: Option<(PathBuf, String)>,
 }
 
 impl MemorySink {
@@ -59,6 +61,9 @@ impl LogSink for MemorySink {
     ) -> BoxFuture<'a, Result<Shipped, SinkError>> {
         let mut memory = self.0.lock();
         memory.batches += 1;
+        if let Some((dir, text)) = &memory.added_meanwhile {
+            add(dir, text);
+        }
         let at = memory.cursors.get(&from.file).copied().unwrap_or(0);
         let is_refused = batch.rows.iter().any(|row| Some(&*row.tool) == memory.refused_tool);
         let answer = if memory.is_down {
@@ -165,6 +170,29 @@ async fn entries_are_shipped_once_in_order_with_their_lines() {
     assert!(sink.0.lock().batches >= 4, "a batch has at most 1,000 lines");
     let status = running.shipper.status();
     assert_eq!((status.entries, status.skipped, status.waiting_bytes), (2503, 0, 0));
+}
+
+/// A call that ends while a batch is stored does not cause a statement of its own.
+#[tokio::test]
+async fn lines_that_are_written_while_a_batch_is_stored_share_the_next_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = open(LogOptions::new(dir.path()));
+    append_new(&log, 3).await;
+    let line = fs::read_to_string(dir.path().join(TODAY)).unwrap();
+    let line = format!("{}\n", line.lines().next().unwrap());
+    let sink = Arc::<MemorySink>::default();
+    sink.0.lock().added_meanwhile = Some((dir.path().to_owned(), line));
+    let running = ship(dir.path(), &sink);
+    // Each of the passes ships what there was when it began.
+    for _ in 0..3 {
+        assert!(running.shipper.flush(SOON).await);
+    }
+    let passes = running.shipper.passes();
+    let batches = sink.0.lock().batches;
+    assert!((3..=usize::try_from(passes).unwrap()).contains(&batches), "{batches} in {passes}");
+    sink.0.lock().added_meanwhile = None;
+    running.end().await;
+    assert_eq!(sink.ids().len(), 3 + batches);
 }
 
 #[tokio::test]
