@@ -133,17 +133,29 @@ impl Calls {
     }
 
     /// Runs one call to its end and records it, however it ends.
-    pub(crate) async fn run(&self, source: &dyn ToolboxSource, call: ToolCall) -> Envelope {
-        self.run_to(source, call, |closed| closed.envelope()).await
-    }
-
-    /// The same for a gateway.
-    pub(crate) async fn run_for_gateway(
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the method alone is not general over the lifetime of the closed call"
+    )]
+    pub(crate) fn run(
         &self,
         source: &dyn ToolboxSource,
         call: ToolCall,
-    ) -> CallAnswer {
-        self.run_to(source, call, |closed| closed.answer()).await
+    ) -> impl Future<Output = Envelope> {
+        self.run_to(source, call, |closed| closed.envelope())
+    }
+
+    /// The same for a gateway.
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the method alone is not general over the lifetime of the closed call"
+    )]
+    pub(crate) fn run_for_gateway(
+        &self,
+        source: &dyn ToolboxSource,
+        call: ToolCall,
+    ) -> impl Future<Output = CallAnswer> {
+        self.run_to(source, call, |closed| closed.answer())
     }
 
     async fn run_to<T>(

@@ -91,6 +91,6 @@ async fn the_toolbox_that_has_the_tool_admits_its_call() {
         Arc::new(LimitTable::open(dir.path(), clock, None)),
         crate::ReplicaNumber::ALONE,
     );
-    let (envelope, _) = calls.run(&source, ToolCall::new("late", &json!({}))).await;
+    let envelope = calls.run(&source, ToolCall::new("late", &json!({}))).await;
     assert_eq!(envelope.error.map(|error| error.code), Some(Code::Busy));
 }

@@ -143,7 +143,7 @@ impl Replicas {
         let upstream = SocketAddr::from((Ipv4Addr::LOCALHOST, database.port()));
         let (mut proxies, mut services) = (Vec::new(), Vec::<Service>::new());
         for _ in 0..count {
-            let proxy = Proxy::start(Upstream(upstream)).await?;
+            let proxy = Proxy::start(Upstream::Postgres(upstream)).await?;
             let log = match sharing {
                 Sharing::All => "{dir: ./logs, ship: shared}",
                 Sharing::NoLog => "{dir: ./logs, ship: none}",
