@@ -32,7 +32,7 @@ pub use overrides::ArgumentOverrides;
 pub(crate) use register::inline_tool;
 pub use register::register;
 pub(crate) use register::register_again;
-pub use reuse::LocalRegistrations;
+pub(crate) use reuse::LocalRegistrations;
 pub(crate) use texts::skipped;
 pub use texts::{connect_failure, no_tools};
 
@@ -153,7 +153,7 @@ pub struct Registration {
     /// The tools to remember for the next run.
     pub known: KnownTools,
     /// The registrations of local tools, for the next registration.
-    pub locals: LocalRegistrations,
+    pub(crate) locals: LocalRegistrations,
 }
 
 /// One log record, possibly with several lines of text.

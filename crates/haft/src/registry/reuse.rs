@@ -11,7 +11,7 @@ use crate::tool::ToolDefinition;
 /// Registrations of local tools that no entry of `tools` configures. One depends on the tool's definition, its settings
 /// and the defaults alone, so it is made again only if one of them changed.
 #[derive(Debug, Default)]
-pub struct LocalRegistrations {
+pub(crate) struct LocalRegistrations {
     fallback: Option<Fallback>,
     /// By the address of the definition, which each entry keeps alive.
     by_definition: HashMap<usize, LocalRegistration>,

@@ -88,7 +88,7 @@ impl<'a> ToolList<'a> {
     }
 }
 
-/// What follows in a list.
+/// The next part of a list.
 pub(in crate::config) enum NextEntry {
     /// An entry at this position.
     At(Mark),
