@@ -42,7 +42,7 @@ impl ClosedCall<'_> {
         self.into_envelope(execution_id)
     }
 
-    /// What an MCP server wrote, as it wrote it; otherwise the envelope. Nothing is cut or copied for an envelope that
+    /// The unmodified result of an MCP server; otherwise the envelope. Nothing is cut or copied for an envelope that
     /// the caller does not receive.
     pub(super) fn answer(mut self) -> CallAnswer {
         let execution_id = self.take_execution_id();
