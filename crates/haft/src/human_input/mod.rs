@@ -30,6 +30,8 @@ use haft_config::redact::Redactor;
 use haft_config::schema::Schema;
 pub use item::{CloseReason, HumanAnswer, HumanQuestion, InboxEvent, InboxItem, ItemKind};
 use standing::StandingApprovals;
+// For the crates of this workspace that share approvals between replicas.
+#[doc(hidden)]
 pub use standing::{ApprovalStore, STANDING_MAX, StandingApproval};
 use webhook::Webhook;
 

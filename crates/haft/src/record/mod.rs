@@ -65,6 +65,8 @@ pub use error::LogError;
 pub use follow::Follow;
 pub use haft_config::redact::Redactor;
 pub use health::{LogHealth, LowSpace};
+// For the crates of this workspace that write such times too.
+#[doc(hidden)]
 pub use line::rfc3339;
 pub use query::{CallIter, Filter, read};
 pub use replay::{Fact, Replay, ReplayFacts, replay};
