@@ -120,26 +120,38 @@ impl Policy {
         arguments: &'a Arguments,
         context: &'a CallContext,
     ) -> Result<Admitted<'a>, CallError> {
-        let asked = Instant::now();
         let ToolLimits { tool, on_limit, gate, waits_for_people } = limits;
         let toolbox = (!waits_for_people).then_some(&*self.toolbox);
-        let (tool_slot, toolbox_slot) = match on_limit {
-            OnLimit::Reject => enter_now(tool, gate, toolbox)?,
-            OnLimit::Wait => {
-                let entering = self.enter(tool, gate, toolbox);
-                match tokio::time::timeout(self.queue_timeout, entering).await {
-                    Ok(slots) => slots?,
-                    Err(_) => return Err(self.waited_too_long(tool)),
-                }
+        let ((tool_slot, toolbox_slot), waited) = match (enter_now(tool, gate, toolbox), on_limit) {
+            // It has not waited, however long this thread was held up.
+            (Ok(slots), _) => (slots, Duration::ZERO),
+            (Err(full), OnLimit::Reject) => return Err(full),
+            (Err(_), OnLimit::Wait) => {
+                let asked = Instant::now();
+                // Boxed: a call that need not wait does not carry it.
+                (Box::pin(self.wait(tool, gate, toolbox)).await?, asked.elapsed())
             }
         };
         Ok(Admitted {
             arguments,
             context,
-            waited: asked.elapsed(),
+            waited,
             _tool_slot: tool_slot,
             _toolbox_slot: toolbox_slot,
         })
+    }
+
+    async fn wait(
+        &self,
+        tool: &str,
+        gate: &Gate,
+        toolbox: Option<&Gate>,
+    ) -> Result<(Slot, Option<Slot>), CallError> {
+        let entering = self.enter(tool, gate, toolbox);
+        match tokio::time::timeout(self.queue_timeout, entering).await {
+            Ok(slots) => slots,
+            Err(_) => Err(self.waited_too_long(tool)),
+        }
     }
 
     async fn enter(
