@@ -479,7 +479,8 @@ export interface paths {
          * Answers or refuses a question.
          * @description The first valid answer counts, and the waiting call resumes with it. Invalid answers are rejected and leave the
          *     question open. Questions of the kind `approval` need a key with the scope `approve` or `admin`, unless
-         *     `policy.approvals` is `caller`. Those of the kind `definition` need an admin key; the answer `approve` changes the
+         *     `policy.approvals` is `caller`. The answer `always` also covers later calls of the same caller and session, at every
+         *     replica; `warning` is there if it could not be shared. Those of the kind `definition` need an admin key; the answer `approve` changes the
          *     lock file.
          */
         post: operations["answer_question"];
@@ -1697,6 +1698,8 @@ export interface components {
         ClosedItem: components["schemas"]["InboxItem"] & {
             /** @description `answered` or `refused`. */
             how: string;
+            /** @description Why the answer `always` counts for this call alone: it could not be stored for all replicas. */
+            warning?: string | null;
         };
         /** @description One block of an answer. */
         Content: {
@@ -5004,6 +5007,15 @@ export interface operations {
             };
             /** @description An internal error; see the log. */
             500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description They cannot be read. */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };
