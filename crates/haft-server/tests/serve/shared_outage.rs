@@ -55,8 +55,8 @@ async fn a_change_that_cannot_be_settled_is_reported_as_unknown() {
     let Some(test) = database() else { return };
     let proxy = TcpProxy::start(test.port());
     let one = replica(&test.url_at(proxy.port()), "one");
-    // A lock lets the change reach the database, and keeps its response.
-    let lock = "begin; lock table haft.registry_history; select pg_sleep(60)";
+    // A lock lets the change reach the database, and keeps its response. Reads pass it.
+    let lock = "begin; lock table haft.registry_history in share mode; select pg_sleep(60)";
     let holder = test.background_sql(lock);
     let entry = tool("greet", "greet.py");
     let changing = one.post("/api/v1/tools", &entry);
