@@ -54,7 +54,7 @@ impl<F> PollSelfWoken<F> {
         Self { inner, state, waker }
     }
 
-    /// The future itself. What it is told here takes effect with its next poll.
+    /// The future itself. A change made here takes effect with its next poll.
     pub(super) fn get_mut(&mut self) -> &mut F {
         &mut self.inner
     }

@@ -92,7 +92,7 @@ fn entry(name: &str, kind: usize) -> Value {
 }
 
 fn name(number: usize) -> String {
-    // Two of them look alike, and one is no name for clients.
+    // Two of them look alike, and clients do not accept one of the names.
     ["first", "f1rst", "second", "third", "a b"][number % NAMES].to_owned()
 }
 
